@@ -1,0 +1,1 @@
+"""The nouns: problems, rollout trees and the files they live in. Numpy and the standard library only."""

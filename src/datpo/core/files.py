@@ -1,0 +1,114 @@
+"""Files that are whole or absent.
+
+Everything written here goes to a temporary neighbour first and is renamed when it is complete, so a killed
+job or a full disk never leaves a half-written file under its final name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from datpo.core.errors import InputError
+
+Row = dict[str, Any]
+
+
+@contextlib.contextmanager
+def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a file that appears under `path` only once it is complete and on disk.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written; nothing appears under `path` then.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    encoding = None if "b" in mode else "utf-8"
+    try:
+        with open(partial, mode, encoding=encoding) as handle:
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Fill a folder that appears under `path` only once the block ends without an exception."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        yield partial
+        sync_folder(partial)
+        shutil.rmtree(path, ignore_errors=True)
+        os.replace(partial, path)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Force the bytes of every file in `folder` to disk, so that a rename cannot come to rest before them."""
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with open(file, "rb") as handle:
+                os.fsync(handle.fileno())
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write one JSON document, indented, whole or not at all."""
+    with whole_file(path) as handle:
+        json.dump(value, handle, indent=2, ensure_ascii=False)
+        handle.write("\n")
+
+
+def write_jsonl(path: str | Path, rows: Iterable[Row]) -> None:
+    """Write one JSON object per line, whole or not at all."""
+    with whole_file(path) as handle:
+        for row in rows:
+            handle.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read one JSON document; a file that is none is named in the error."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not a JSON document ({error}); delete it and run its rule again") from None
+
+
+def read_jsonl(path: str | Path) -> list[Row]:
+    """Read a JSON Lines file.
+
+    Raises:
+        InputError: the file is missing, or a line (often the last, of a truncated file) is no JSON object.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error})") from None
+    rows = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise InputError(f"{path}: line {number} is not JSON (is the file truncated?)") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: line {number} is not a JSON object")
+        rows.append(row)
+    return rows

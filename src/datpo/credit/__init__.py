@@ -1,0 +1,1 @@
+"""What a block is worth: values of its ends, advantages, diversity among siblings."""

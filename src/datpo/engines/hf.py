@@ -1,0 +1,217 @@
+"""Sampling with a Hugging Face model, on a CPU or a GPU.
+
+Rows stand right-padded in one cache, each with its own length. A distinct context is prefilled once, whatever the
+number of requests for it; a request with a source starts from that continuation's kept keys and values; rows that
+have finished leave the batch. The last context token is always fed by the first decode step, so a fork needs no
+prefill at all.
+
+Suffixes: R rows, P cache positions, V vocabulary, G key-value heads, D head size.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from datpo.core.engine import Continuation, Request
+from datpo.core.tree import Floats, Ints
+from datpo.learn.policy import Policy
+
+COMPACT_BELOW = 0.8  # share of rows still alive below which the cache is copied without the finished ones
+
+
+class RaggedAttention:
+    """Keys and values of rows with their own lengths, (layers, 2, R, G, P, D), and attention over them.
+
+    A call writes the new keys and values of every row at its own positions, then attends to what lies before.
+    """
+
+    def __init__(self, kv: Tensor) -> None:
+        self.kv = kv
+        self.position_RT = torch.zeros(0)
+        self.mask = torch.zeros(0)
+        self.rows = torch.arange(kv.shape[2], device=kv.device)[:, None]
+        self.reach = 0
+
+    def aim(self, position_RT: Tensor) -> None:
+        """Set the positions at which the next call's tokens stand; row r, token t sees keys 0..position."""
+        self.position_RT = position_RT
+        self.reach = int(position_RT.max()) + 1
+        self.rows = torch.arange(len(position_RT), device=position_RT.device)[:, None]
+        keys = torch.arange(self.reach, device=position_RT.device)
+        self.mask = (keys <= position_RT[..., None])[:, None]
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+        """Write (R, G, T, D) keys and values, and attend (R, H, T, D) queries to each row's own past."""
+        for slot, new in enumerate((key, value)):
+            self.kv[layer, slot, self.rows, :, self.position_RT] = new.transpose(1, 2)
+        keys, values = self.kv[layer, :, :, :, : self.reach]
+        return functional.scaled_dot_product_attention(
+            query, keys, values, attn_mask=self.mask, scale=scale, enable_gqa=key.shape[1] != query.shape[1]
+        )
+
+
+class HFEngine:
+    """Samples token by token from a policy; pure multinomial at the given temperature.
+
+    Args:
+        policy: the model that is sampled as it is now; call `forget` after an update.
+        batch: rows decoded together at most.
+        temperature: divides the logits; log-probabilities and entropies are those of the tempered distribution.
+    """
+
+    def __init__(self, policy: Policy, batch: int, temperature: float = 1.0) -> None:
+        self.policy = policy
+        self.batch = batch
+        self.temperature = temperature
+        self.end_tokens = np.array(sorted(policy.end_tokens))
+        self._kept: dict[int, Tensor] = {}
+        self._handles = itertools.count()
+
+    @torch.no_grad()
+    def sample(self, requests: Sequence[Request], keep: bool = False) -> list[Continuation]:
+        """One continuation per request, in order.
+
+        A row's draw depends on its own seed and distribution alone, not on its neighbours.
+        """
+        done: list[Continuation] = []
+        for start in range(0, len(requests), self.batch):
+            done += self._sample_batch(requests[start : start + self.batch], keep)
+        return done
+
+    def forget(self) -> None:
+        """Drop the kept keys and values."""
+        self._kept.clear()
+
+    def _sample_batch(self, requests: Sequence[Request], keep: bool) -> list[Continuation]:
+        drawn = _Drawn(requests)
+        attend = RaggedAttention(self._start_cache(requests))
+        rows = np.arange(len(requests))  # the requests still in the batch
+        handles = [next(self._handles) for _ in requests]
+        last_R = np.array([request.context[-1] for request in requests])
+        while len(rows):
+            last_R = self._decode_step(drawn, rows, last_R, attend)
+            done_R = drawn.finish(rows, last_R, self.end_tokens)
+            if keep:
+                for r in np.flatnonzero(done_R):
+                    cached = drawn.context[rows[r]] + drawn.length[rows[r]] - 1
+                    self._kept[handles[rows[r]]] = attend.kv[:, :, r, :, :cached].clone()
+            alive_R = drawn.length[rows] == 0
+            if alive_R.mean() < COMPACT_BELOW:
+                attend.kv = attend.kv[:, :, torch.as_tensor(alive_R, device=attend.kv.device)]
+                rows, last_R = rows[alive_R], last_R[alive_R]
+        return [drawn.continuation(i, handle) for i, handle in enumerate(handles)]
+
+    def _decode_step(self, drawn: _Drawn, rows: Ints, last_R: Ints, attend: RaggedAttention) -> Ints:
+        """Feed every row's newest token and draw the next one.
+
+        Rows that have finished but not left yet go along; what is drawn for them is never read.
+        """
+        device = self.policy.device
+        position_R = np.minimum(drawn.context[rows] + drawn.step - 1, attend.kv.shape[4] - 1)
+        position_R1 = torch.as_tensor(position_R, device=device)[:, None]
+        attend.aim(position_R1)
+        hidden = self.policy.hidden(torch.as_tensor(last_R, device=device)[:, None], position_R1, attend)
+        logits_RV = self.policy.model.lm_head(hidden[:, -1]).float() / self.temperature
+        uniform_R = torch.as_tensor(drawn.uniform_RN[rows, drawn.step], device=device)
+        token_R, logprob_R, entropy_R = (x.cpu().numpy() for x in draw(logits_RV, uniform_R))
+        drawn.add(rows, token_R, logprob_R, entropy_R)
+        return token_R
+
+    def _start_cache(self, requests: Sequence[Request]) -> Tensor:
+        """A cache that holds all but the last context token of every row."""
+        config = self.policy.model.config
+        heads = config.num_key_value_heads
+        size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+        positions = max(len(request.context) - 1 + request.max_new_tokens for request in requests)
+        shape = (config.num_hidden_layers, 2, len(requests), heads, positions, size)
+        kv = torch.zeros(shape, dtype=self.policy.model.dtype, device=self.policy.device)
+        fresh: dict[bytes, list[int]] = {}
+        for row, request in enumerate(requests):
+            if request.source is None:
+                fresh.setdefault(request.context.tobytes(), []).append(row)
+            else:  # stale keys behind the fork point are masked by position until they are overwritten
+                known = self._kept[request.source][..., : len(request.context) - 1, :]
+                kv[:, :, row, :, : known.shape[3]] = known
+        self._prefill(kv, fresh, requests)
+        return kv
+
+    def _prefill(self, kv: Tensor, groups: Mapping[bytes, list[int]], requests: Sequence[Request]) -> None:
+        """Run each distinct context once, and copy its keys and values to the rows that share it."""
+        contexts = [requests[rows[0]].context[:-1] for rows in groups.values()]
+        longest = max((len(context) for context in contexts), default=0)
+        if not longest:
+            return
+        token = np.zeros((len(contexts), longest), dtype=np.int64)
+        for row, context in enumerate(contexts):
+            token[row, : len(context)] = context
+        layers, _, _, heads, _, size = kv.shape
+        attend = RaggedAttention(kv.new_zeros((layers, 2, len(contexts), heads, longest, size)))
+        position = torch.arange(longest, device=kv.device).expand(len(contexts), -1)
+        attend.aim(position)
+        self.policy.hidden(torch.as_tensor(token, device=kv.device), position, attend)
+        home = np.concatenate([np.full(len(rows), g) for g, rows in enumerate(groups.values())])
+        rows = torch.as_tensor(np.concatenate(list(groups.values())), device=kv.device)
+        kv[:, :, rows, :, :longest] = attend.kv[:, :, torch.as_tensor(home, device=kv.device)]
+
+
+class _Drawn:
+    """What has been drawn for a batch of requests: R rows, at most N new tokens each; all rows start together."""
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        self.context = np.array([len(request.context) for request in requests])
+        self.limit = np.array([request.max_new_tokens for request in requests])
+        shape = (len(requests), int(self.limit.max()))
+        self.uniform_RN = np.zeros(shape)
+        for row, request in enumerate(requests):
+            self.uniform_RN[row, : request.max_new_tokens] = np.random.default_rng(request.seed).random(
+                request.max_new_tokens
+            )
+        self.token_RN = np.zeros(shape, dtype=np.int64)
+        self.logprob_RN, self.entropy_RN = np.zeros(shape), np.zeros(shape)
+        self.length = np.zeros(len(requests), dtype=np.int64)  # 0 while a row is alive
+        self.stopped = np.zeros(len(requests), dtype=bool)
+        self.step = 0
+
+    def add(self, rows: Ints, token_R: Ints, logprob_R: Floats, entropy_R: Floats) -> None:
+        """Record one more token for each of `rows`."""
+        self.token_RN[rows, self.step] = token_R
+        self.logprob_RN[rows, self.step] = logprob_R
+        self.entropy_RN[rows, self.step] = entropy_R
+        self.step += 1
+
+    def finish(self, rows: Ints, token_R: Ints, end_tokens: Ints) -> np.ndarray:
+        """Close the rows that just drew an end token or reached their limit; says which (R,)."""
+        alive = self.length[rows] == 0
+        stopped = alive & np.isin(token_R, end_tokens)
+        done = stopped | (alive & (self.limit[rows] <= self.step))
+        self.stopped[rows[stopped]] = True
+        self.length[rows[done]] = self.step
+        return done
+
+    def continuation(self, row: int, handle: int) -> Continuation:
+        """The finished continuation of one row."""
+        length = self.length[row]
+        return Continuation(
+            self.token_RN[row, :length].copy(),
+            self.logprob_RN[row, :length].copy(),
+            self.entropy_RN[row, :length].copy(),
+            "stop" if self.stopped[row] else "length",
+            handle,
+        )
+
+
+def draw(logits_RV: Tensor, uniform_R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens by inverse transform of uniform numbers, their log-probabilities, and entropies in nats; (R,) each."""
+    logp_RV = torch.log_softmax(logits_RV, dim=-1)
+    p_RV = logp_RV.exp()
+    cumulative_RV = p_RV.double().cumsum(-1)
+    target_R1 = (uniform_R.double() * cumulative_RV[:, -1])[:, None]
+    token_R = torch.searchsorted(cumulative_RV, target_R1, right=True)[:, 0].clamp(max=logits_RV.shape[1] - 1)
+    logprob_R = logp_RV.gather(1, token_R[:, None])[:, 0]
+    return token_R, logprob_R, torch.special.entr(p_RV).sum(-1)

@@ -1,0 +1,1 @@
+"""Everything that trains: the tiny base model, packing, losses, the policy and the trainer."""

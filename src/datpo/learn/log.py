@@ -1,0 +1,45 @@
+"""The log of a training run: one JSON object per step, and the same numbers as TensorBoard events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from torch.utils.tensorboard import SummaryWriter
+
+from datpo.core.files import read_jsonl, write_jsonl
+
+
+class TrainingLog:
+    """Appends to `metrics.jsonl`; opened at step s, rows after s (of an attempt that was cut short) are dropped."""
+
+    def __init__(self, folder: Path, step: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "metrics.jsonl"
+        self.rows = [row for row in self._whole_rows() if row["step"] <= step]
+        write_jsonl(self.path, self.rows)
+        self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append one step."""
+        self.rows.append(row)
+        with open(self.path, "a", encoding="utf-8") as handle:
+            handle.write(json.dumps(row) + "\n")
+        for name, value in row.items():
+            if isinstance(value, int | float) and name != "step":
+                self.events.add_scalar(name, value, row["step"])
+
+    def publish(self, path: Path) -> None:
+        """Write the whole log where the workflow expects it."""
+        self.events.close()
+        write_jsonl(path, self.rows)
+
+    def _whole_rows(self) -> list[dict[str, Any]]:
+        """The rows on disk; a last line without its newline was being written when the job died."""
+        if not self.path.exists():
+            return []
+        text = self.path.read_text(encoding="utf-8")
+        if not text.endswith("\n"):
+            self.path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
+        return read_jsonl(self.path)

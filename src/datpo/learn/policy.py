@@ -1,0 +1,95 @@
+"""The policy: a Hugging Face decoder whose attention we lay out ourselves, and its tokenizer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+
+from datpo.core.errors import InputError
+from datpo.core.tree import Ints
+from datpo.learn.attention import Attend, ChainAttention
+from datpo.learn.loss import token_logprobs
+from datpo.learn.pack import Pack
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A model and its tokenizer."""
+
+    model: Any
+    tokenizer: PreTrainedTokenizerFast
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies."""
+        device: torch.device = self.model.device
+        return device
+
+    @property
+    def end_tokens(self) -> frozenset[int]:
+        """Every token id that ends a response: those of the generation config and the tokenizer's own."""
+        declared = self.model.generation_config.eos_token_id
+        ids = declared if isinstance(declared, list) else [declared]
+        return frozenset(int(i) for i in [*ids, self.tokenizer.eos_token_id] if i is not None)
+
+    @property
+    def context_window(self) -> int:
+        """Tokens the model can look at."""
+        return int(self.model.config.max_position_embeddings)
+
+    def decode(self, tokens: Sequence[int] | Ints) -> str:
+        """The text of tokens, end and other special tokens left out."""
+        text: str = self.tokenizer.decode(
+            [int(t) for t in tokens], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return text
+
+    def hidden(self, token_T: Tensor, position_T: Tensor, attend: Attend) -> Tensor:
+        """Last hidden states (rows, T, D) of a batch whose attention `attend` lays out."""
+        out = self.model.model(
+            input_ids=token_T, position_ids=position_T, use_cache=False, attend=attend
+        ).last_hidden_state
+        assert isinstance(out, Tensor)
+        return out
+
+    def pack_logprobs(self, pack: Pack, logit_chunk: int) -> Tensor:
+        """Log-probabilities (S,) of a pack's scored tokens, each read at its parent token."""
+        device = self.device
+        attend = ChainAttention(pack, device)
+        token_T = torch.as_tensor(pack.token_T, device=device)
+        position_T = torch.as_tensor(pack.position_T, device=device)
+        hidden_TD = self.hidden(token_T[None], position_T[None], attend)[0]
+        hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
+        token_S = token_T[torch.as_tensor(pack.scored_S, device=device)]
+        return token_logprobs(hidden_SD, self.model.lm_head, token_S, logit_chunk)
+
+
+def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Policy:
+    """Load a checkpoint folder (config, safetensors, tokenizer); nothing is looked up on the network.
+
+    Raises:
+        InputError: the folder is no whole checkpoint.
+    """
+    folder = Path(folder)
+    if not (folder / "config.json").exists():
+        raise InputError(f"{folder}: no checkpoint here (config.json is missing)")
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, attn_implementation="datpo", local_files_only=True
+        )
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder}: not a whole checkpoint ({error})") from error
+    return Policy(model.eval(), tokenizer)
+
+
+def save_policy(policy: Policy, folder: Path) -> None:
+    """Write the checkpoint: safetensors, config, generation config, tokenizer."""
+    policy.model.save_pretrained(folder)
+    policy.tokenizer.save_pretrained(folder)

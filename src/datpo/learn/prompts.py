@@ -1,0 +1,57 @@
+"""Prompts: the tokens a problem becomes before the first new token."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedTokenizerFast
+
+from datpo.core.errors import InputError
+from datpo.core.problem import Problem
+from datpo.core.tree import Ints
+
+TEMPLATES = ("plain", "chat")
+
+
+def prompt_text(problem: Problem, settings: Mapping[str, Any]) -> str:
+    """The words shown to the model: `settings["format"]` with the problem in place of `{problem}`."""
+    text: str = settings["format"]
+    return text.replace("{problem}", problem.problem)
+
+
+def prompt_tokens(problem: Problem, settings: Mapping[str, Any], tokenizer: PreTrainedTokenizerFast) -> Ints:
+    """The prompt as token ids, never truncated.
+
+    `template: plain` encodes the text as it is (base models); `chat` wraps it in the tokenizer's chat template, with
+    an optional `system` message.
+
+    Raises:
+        InputError: the template is unknown or missing from the tokenizer, or the prompt is over `max_tokens`.
+    """
+    template = settings["template"]
+    text = prompt_text(problem, settings)
+    if template == "plain":
+        ids = tokenizer(text)["input_ids"]
+    elif template == "chat":
+        if not tokenizer.chat_template:
+            raise InputError(
+                "prompt.template is 'chat', but this model's tokenizer has no chat template: choose template: plain, "
+                "or add an explicit chat_template.jinja file to the model folder"
+            )
+        messages = [{"role": "system", "content": settings["system"]}] if settings.get("system") else []
+        messages.append({"role": "user", "content": text})
+        ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    else:
+        raise InputError(f"prompt.template must be one of {', '.join(TEMPLATES)}, not {template!r}")
+    limit = settings.get("max_tokens")
+    if limit and len(ids) > limit:
+        raise InputError(f"problem {problem.id}: its prompt has {len(ids)} tokens, over prompt.max_tokens = {limit}")
+    return np.array(ids, dtype=np.int64)
+
+
+def cut_at_stop(text: str, stops: Sequence[str]) -> str:
+    """The text up to the first stop string: a base model that goes on with a question of its own is cut there."""
+    found = [text.index(stop) for stop in stops if stop in text]
+    return text[: min(found)] if found else text

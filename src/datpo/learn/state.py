@@ -1,0 +1,84 @@
+"""What a training run must remember to go on as if it had never stopped.
+
+All randomness comes from seeds that are functions of the step, so a state needs no random generators and no data
+position: weights, optimiser moments, counters and a method's running statistics are everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from datpo.core.errors import InputError
+from datpo.core.files import read_json, whole_folder, write_json
+
+KEPT = 2  # states kept on disk: the newest, and one more should it turn out damaged
+
+
+@dataclass
+class RunState:
+    """Counters of a run: rollout steps, generated tokens, optimiser updates, seconds, a method's statistics."""
+
+    step: int = 0
+    tokens: int = 0
+    updates: int = 0
+    seconds: float = 0.0
+    statistics: dict[str, float] = field(default_factory=dict)
+
+
+def run_folder(work: Path, config: Path, problems: Path, model: Path) -> Path:
+    """The folder for the states of exactly this run.
+
+    Its name is a fingerprint of the settings, the problems and the base model's weights, so a state is never
+    continued under other settings or from another model.
+    """
+    digest = hashlib.sha256()
+    for path in (config, problems, model / "config.json", *sorted(model.glob("*.safetensors"))):
+        with open(path, "rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return work / digest.hexdigest()[:16]
+
+
+def save_state(folder: Path, state: RunState, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Write a state whole, then drop the ones before the last `KEPT`."""
+    with whole_folder(folder / f"state-{state.step:06d}") as target:
+        save_file(_weights(model), target / "weights.safetensors")
+        torch.save(optimizer.state_dict(), target / "optimizer.pt")
+        write_json(target / "state.json", asdict(state))
+    for old in _states(folder)[:-KEPT]:
+        shutil.rmtree(old)
+
+
+def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
+    """Put the newest state into model and optimiser; a fresh state if there is none.
+
+    Raises:
+        InputError: the weights belong to a model of another shape.
+    """
+    states = _states(folder)
+    if not states:
+        return RunState()
+    newest = states[-1]
+    own, saved = _weights(model), load_file(newest / "weights.safetensors")
+    if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in saved.items()}:
+        raise InputError(f"{newest}: this state belongs to another model; delete the folder to start again")
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(saved[name])
+    optimizer.load_state_dict(torch.load(newest / "optimizer.pt", weights_only=True))
+    return RunState(**read_json(newest / "state.json"))
+
+
+def _weights(model: torch.nn.Module) -> dict[str, Any]:
+    """All parameters, a tied one once."""
+    return {name: parameter.data for name, parameter in model.named_parameters()}
+
+
+def _states(folder: Path) -> list[Path]:
+    return sorted(folder.glob("state-*"))

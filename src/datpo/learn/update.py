@@ -1,0 +1,108 @@
+"""One step's update: epochs of shuffled mini-batches, each one optimiser step over its packs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+
+from datpo.core.seeds import generator
+from datpo.learn.loss import LossHealth, clipped_loss
+from datpo.learn.minibatch import CreditedTree, Grouping, MiniBatch, gather, split, units_of
+from datpo.learn.pack import packs
+from datpo.learn.policy import Policy
+from datpo.methods.base import Method
+
+
+@dataclass(frozen=True)
+class UpdateSettings:
+    """Numbers of the update; the keys of `train:` in the run's configuration."""
+
+    epochs: int
+    minibatch: Grouping
+    minibatch_size: int
+    gradient_clip: float
+    token_budget: int
+    logit_chunk: int
+
+
+@dataclass
+class UpdateReport:
+    """What happened in one step's update."""
+
+    updates: int = 0
+    trained_tokens: int = 0
+    losses: list[float] = field(default_factory=list)
+    gradient_norms: list[float] = field(default_factory=list)
+    health: list[LossHealth] = field(default_factory=list)
+    sampler_gap: float | None = None
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers for the log; None where nothing was trained."""
+        tokens = sum(health.tokens for health in self.health)
+        return {
+            "updates": self.updates,
+            "trained_tokens": self.trained_tokens,
+            "loss": float(np.mean(self.losses)) if self.losses else None,
+            "grad_norm": float(np.mean(self.gradient_norms)) if self.gradient_norms else None,
+            "ratio_mean": sum(health.ratio_sum for health in self.health) / tokens if tokens else None,
+            "ratio_max": max((health.ratio_max for health in self.health), default=None),
+            "clip_share": sum(health.clipped for health in self.health) / tokens if tokens else None,
+            "sampler_gap": self.sampler_gap,
+        }
+
+
+class Learner:
+    """A policy with its optimiser; accelerate sees to device and precision."""
+
+    def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer, accelerator: Accelerator) -> None:
+        self.policy, self.optimizer, self.accelerator = policy, optimizer, accelerator
+        self.parameters = [p for p in policy.model.parameters() if p.requires_grad]
+        for parameter in self.parameters:
+            # AdamW skips parameters without a gradient; a mini-batch without signal must still let its moments move.
+            parameter.grad = torch.zeros_like(parameter)
+
+    def update(
+        self, method: Method, trees: Sequence[CreditedTree], settings: UpdateSettings, seed: int, step: int
+    ) -> UpdateReport:
+        """Train on one step's trees: `epochs` passes over all units in freshly shuffled mini-batches."""
+        report = UpdateReport()
+        units = units_of(method, trees)
+        for epoch in range(settings.epochs):
+            rng = generator(seed, "minibatches", step, epoch)
+            for chosen in split(units, settings.minibatch_size, settings.minibatch, rng):
+                self._minibatch(method, gather(method, trees, chosen), settings, report)
+        return report
+
+    def _minibatch(self, method: Method, batch: MiniBatch, settings: UpdateSettings, report: UpdateReport) -> None:
+        self.optimizer.zero_grad(set_to_none=False)
+        loss, health = self.accumulate(method, batch, settings)
+        norm = self.accelerator.clip_grad_norm_(self.parameters, settings.gradient_clip)
+        self.optimizer.step()
+        if report.updates == 0:  # nothing has moved yet: the ratio is 1 but for rounding
+            report.sampler_gap = max((h.gap_max for h in health), default=None)
+        report.updates += 1
+        report.trained_tokens += batch.trained_tokens
+        report.losses.append(loss)
+        report.gradient_norms.append(float(norm))
+        report.health += health
+
+    def accumulate(self, method: Method, batch: MiniBatch, settings: UpdateSettings) -> tuple[float, list[LossHealth]]:
+        """Add the gradient of one mini-batch's loss, pack by pack; returns the loss."""
+        total, reports = 0.0, []
+        for pack in packs(batch.shares, settings.token_budget):
+            with self.accelerator.autocast():
+                logp_S = self.policy.pack_logprobs(pack, settings.logit_chunk)
+            tensors = [
+                torch.as_tensor(x, dtype=logp_S.dtype, device=logp_S.device)
+                for x in (pack.logprob_S, pack.pull_S, pack.push_S)
+            ]
+            loss, health = clipped_loss(logp_S, *tensors, (method.clip_low, method.clip_high), batch.normaliser)
+            self.accelerator.backward(loss)
+            total += float(loss.detach())
+            reports.append(health)
+        return total, reports

@@ -1,0 +1,1 @@
+"""How a tree grows: how many forks, where, and from which engine."""

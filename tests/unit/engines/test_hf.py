@@ -1,0 +1,118 @@
+"""The engine against a plain forward pass of the whole sequence."""
+
+import numpy as np
+import pytest
+import torch
+
+from datpo.core.engine import Request
+from datpo.engines.hf import HFEngine, draw
+from tests.models import END, FAMILIES, VOCABULARY, small_policy
+
+
+def plain_logprobs(policy, context, tokens):
+    """Log-probabilities and entropies from transformers' own attention, no cache, one sequence."""
+    model = policy.model
+    ids = torch.as_tensor(np.concatenate([context, tokens]))[None]
+    model.set_attn_implementation("sdpa")
+    with torch.no_grad():
+        logits = model(input_ids=ids, use_cache=False).logits[0, len(context) - 1 : -1].float()
+    model.set_attn_implementation("datpo")
+    logp = torch.log_softmax(logits, -1)
+    chosen = logp.gather(1, torch.as_tensor(tokens)[:, None])[:, 0]
+    return chosen.numpy(), -(logp.exp() * logp).sum(-1).numpy()
+
+
+def requests(count=12, seed=0, limit=20):
+    rng = np.random.default_rng(seed)
+    contexts = [rng.integers(3, VOCABULARY, size=rng.integers(1, 9)) for _ in range(4)]
+    return [Request(contexts[i % 4], 1000 + i, int(rng.integers(1, limit))) for i in range(count)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_sampled_logprobs_are_those_of_a_plain_forward_pass(family):
+    policy = small_policy(family)
+    asked = requests()
+    for request, sampled in zip(asked, HFEngine(policy, batch=5).sample(asked), strict=True):
+        logprobs, entropies = plain_logprobs(policy, request.context, sampled.tokens)
+        assert sampled.logprobs == pytest.approx(logprobs, abs=1e-4)
+        assert sampled.entropies == pytest.approx(entropies, abs=1e-4)
+        ended = sampled.tokens[-1] == END
+        assert sampled.finish == ("stop" if ended else "length")
+        assert ended or len(sampled.tokens) == request.max_new_tokens
+        assert END not in sampled.tokens[:-1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_branches_continue_from_cached_keys_as_from_a_prefill(family):
+    policy = small_policy(family)
+    engine = HFEngine(policy, batch=64)
+    asked = requests(limit=30)
+    bases = engine.sample(asked, keep=True)
+    forks = []
+    for i, (request, base) in enumerate(zip(asked, bases, strict=True)):
+        for at in {1, len(base.tokens) // 2, len(base.tokens) - 1} - {0}:
+            prefix = np.concatenate([request.context, base.tokens[:at]])
+            forks.append(Request(prefix, 5000 + i, 15, source=base.handle))
+    cached = engine.sample(forks)
+    plain = engine.sample([Request(f.context, f.seed, f.max_new_tokens) for f in forks])
+    assert len(forks) > 12
+    for ours, theirs in zip(cached, plain, strict=True):
+        assert ours.tokens.tolist() == theirs.tokens.tolist()
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-5)
+
+
+def test_branches_of_branches_and_forgetting():
+    engine = HFEngine(small_policy(), batch=8)
+    context = np.array([5, 6, 7])
+    (base,) = engine.sample([Request(context, 1, 12)], keep=True)
+    at = len(base.tokens) - 1
+    first = np.concatenate([context, base.tokens[:at]])
+    (child,) = engine.sample([Request(first, 2, 12, base.handle)], keep=True)
+    second = np.concatenate([first, child.tokens[:1]])
+    (ours,) = engine.sample([Request(second, 3, 12, child.handle)])
+    (plain,) = engine.sample([Request(second, 3, 12)])
+    assert ours.tokens.tolist() == plain.tokens.tolist()
+    engine.forget()
+    with pytest.raises(KeyError):
+        engine.sample([Request(second, 3, 12, child.handle)])
+
+
+def test_a_rows_draw_does_not_depend_on_order_or_batch():
+    policy, asked = small_policy(), requests(16)
+    alone = [HFEngine(policy, 1).sample([request])[0].tokens.tolist() for request in asked]
+    order = np.random.default_rng(1).permutation(16)
+    shuffled = HFEngine(policy, 7).sample([asked[i] for i in order])
+    assert [c.tokens.tolist() for c in shuffled] == [alone[i] for i in order]
+
+
+def test_every_declared_end_token_ends_the_text():
+    policy = small_policy()
+    policy.model.generation_config.eos_token_id = [END, 7, 11]
+    engine = HFEngine(policy, 64)
+    sampled = engine.sample([Request(np.array([4]), s, 200) for s in range(40)])
+    assert {int(c.tokens[-1]) for c in sampled if c.finish == "stop"} >= {7, 11}
+    assert all(c.finish == "stop" for c in sampled if c.tokens[-1] in (END, 7, 11))
+
+
+def test_draws_follow_the_distribution():
+    logits = torch.tensor([[2.0, 1.0, 0.0, -30.0]]).expand(20_000, -1)
+    uniform = torch.as_tensor(np.random.default_rng(0).random(20_000))
+    token, logprob, entropy = draw(logits, uniform)
+    p = torch.softmax(logits[0], -1)
+    shares = np.bincount(token.numpy(), minlength=4) / 20_000
+    assert shares == pytest.approx(p.numpy(), abs=0.01)
+    assert logprob.numpy() == pytest.approx(torch.log(p)[token].numpy(), abs=1e-6)
+    assert float(entropy[0]) == pytest.approx(float(-(p * p.log()).sum()), abs=1e-6)
+
+
+def test_a_token_of_probability_zero_is_never_drawn():
+    logits = torch.tensor([[-torch.inf, 0.0, -torch.inf]] * 3)
+    token, _, _ = draw(logits, torch.tensor([0.0, 0.5, 1.0 - 2**-53], dtype=torch.float64))
+    assert token.tolist() == [1, 1, 1]
+
+
+def test_temperature_tempers_the_reported_logprobs_too():
+    policy = small_policy(scale=1.0)
+    request = Request(np.array([3, 4]), 0, 10)
+    (warm,), (cold,) = (HFEngine(policy, 4, t).sample([request]) for t in (1.0, 0.25))
+    assert cold.entropies.mean() < warm.entropies.mean()

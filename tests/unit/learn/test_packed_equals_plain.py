@@ -1,0 +1,224 @@
+"""Packed training equals plain flattened training: same loss, same gradients, same weights after several updates."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datpo.core.seeds import generator
+from datpo.learn.attention import ChainAttention, DenseTreeAttention
+from datpo.learn.loss import clipped_loss
+from datpo.learn.minibatch import CreditedTree, gather, split, units_of
+from datpo.learn.pack import Share, packs
+from datpo.learn.update import Learner, UpdateSettings
+from datpo.methods.base import Method
+from tests.models import small_policy
+from tests.plain import plain_loss, sequence_logprobs, unit_rows
+from tests.trees import branch, random_trees, tree, tree_a, tree_b
+
+AGGREGATES = ("token_mean", "sequence_mean", "constant")
+KINDS = [(u, g) for u in ("blocks", "leaves") for g in ("units", "trees")]
+
+
+def method(unit, aggregate, clip=(0.2, 0.28)):
+    return Method(1, lambda *_: None, *clip, unit=unit, aggregate=aggregate, max_length=32)
+
+
+def some_trees(policy, seed=0, per_leaf=False):
+    """Trees with sampled-looking old log-probs (near the policy's own) and arbitrary advantages."""
+    rng = np.random.default_rng(seed)
+    deep = tree(
+        branch(None, 0, 9, 1), branch(None, 0, 5, 0), branch(0, 4, 6, 0), branch(2, 7, 3, 1), branch(0, 6, 4, 1)
+    )
+    fork_free = tree(*(branch(None, 0, n, r) for n, r in ((4, 1), (6, 0), (3, 0))))
+    credited = []
+    for shape in (tree_a(), tree_b(), deep, fork_free, tree(branch(None, 0, 1, 1))):
+        grown = tree(prompt=rng.integers(3, 50, size=rng.integers(1, 5)))
+        for b in shape.branches:
+            tokens = rng.integers(3, 50, size=len(b.tokens))
+            grown = grown.grow([branch(b.parent, b.start, 0, b.reward, tokens)])
+            context = np.concatenate([grown.prompt, grown.prefix(len(grown.branches) - 1, b.start)])
+            with torch.no_grad():
+                now = sequence_logprobs(policy, context, tokens).double().numpy()
+            last = dataclasses.replace(grown.branches[-1], logprobs=now + rng.normal(0, 0.15, size=len(tokens)))
+            grown = dataclasses.replace(grown, branches=(*grown.branches[:-1], last))
+        size = (len(grown.branches), len(grown.blocks)) if per_leaf else (len(grown.blocks),)
+        credited.append(CreditedTree(grown, rng.normal(size=size)))
+    return credited
+
+
+def learner(policy):
+    optimizer = torch.optim.AdamW(policy.model.parameters(), lr=1e-2, weight_decay=0.0)
+    return Learner(policy, optimizer, Accelerator(cpu=True))
+
+
+# leaves can disagree about a shared block only where leaf paths are trained
+@pytest.mark.parametrize(
+    ("unit", "grouping", "per_leaf"), [(*kind, False) for kind in KINDS] + [(*kind, True) for kind in KINDS[2:]]
+)
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf):
+    ours = small_policy(dtype=torch.float64)
+    theirs = small_policy(dtype=torch.float64)
+    how = method(unit, aggregate)
+    trees = some_trees(ours, per_leaf=per_leaf)
+    numbers = UpdateSettings(2, grouping, 6, 0.5, token_budget=40, logit_chunk=7)
+    report = learner(ours).update(how, trees, numbers, seed=3, step=4)
+
+    optimizer = torch.optim.AdamW(theirs.model.parameters(), lr=1e-2, weight_decay=0.0)
+    losses = []
+    for epoch in range(2):
+        for chosen in split(units_of(how, trees), 6, grouping, generator(3, "minibatches", 4, epoch)):
+            rows = unit_rows(how, trees, chosen)
+            optimizer.zero_grad()
+            loss = plain_loss(how, [sequence_logprobs(theirs, row[0], row[1]) for row in rows], rows)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(theirs.model.parameters(), 0.5)
+            optimizer.step()
+            losses.append(float(loss.detach()))
+    assert report.updates == len(losses) > 4
+    assert report.losses == pytest.approx(losses, abs=1e-9)
+    for mine, plain in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        assert torch.allclose(mine, plain, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize(("unit", "grouping"), KINDS)
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_the_loss_alone_is_exact(unit, grouping, aggregate):
+    """Given the same log-probabilities, pull/push and the textbook agree to 1e-9, gradients too."""
+    how = method(unit, aggregate)
+    trees = some_trees(small_policy(dtype=torch.float64), seed=1, per_leaf=unit == "leaves")
+    rng = np.random.default_rng(0)
+    table = {}  # one log-probability for each token of each tree, as any model would give it
+
+    def logp_of(t, branch_index, position):
+        key = (t, branch_index, position)
+        if key not in table:
+            old = trees[t].tree.branches[branch_index].logprobs[position]
+            table[key] = torch.tensor(old + rng.normal(0, 0.3), dtype=torch.float64, requires_grad=True)
+        return table[key]
+
+    for chosen in split(units_of(how, trees), 6, grouping, np.random.default_rng(1)):
+        batch = gather(how, trees, chosen)
+        index_of = {id(c.tree): t for t, c in enumerate(trees)}
+        logp, old, pull, push = [], [], [], []
+        for share in batch.shares:
+            for b in share.scored:
+                block = share.tree.blocks[b]
+                start = share.tree.branches[block.branch].start
+                for position in range(block.start - start, block.stop - start):
+                    logp.append(logp_of(index_of[id(share.tree)], block.branch, position))
+                    old.append(share.tree.branches[block.branch].logprobs[position])
+                    pull.append(share.pull_B[b])
+                    push.append(share.push_B[b])
+        ours, _ = clipped_loss(
+            torch.stack(logp),
+            *(torch.tensor(x, dtype=torch.float64) for x in (old, pull, push)),
+            (0.2, 0.28),
+            batch.normaliser,
+        )
+        rows, logprobs = unit_rows(how, trees, chosen), []
+        for unit_, _ in zip(chosen, rows, strict=True):
+            grown = trees[unit_.tree].tree
+            path = [unit_.index] if how.unit == "blocks" else list(grown.path(unit_.index))
+            logprobs.append(
+                torch.stack(
+                    [
+                        logp_of(unit_.tree, grown.blocks[b].branch, p - grown.branches[grown.blocks[b].branch].start)
+                        for b in path
+                        for p in range(grown.blocks[b].start, grown.blocks[b].stop)
+                    ]
+                )
+            )
+        theirs = plain_loss(how, logprobs, rows)
+        assert float(ours) == pytest.approx(float(theirs), abs=1e-9)
+        used = list(table.values())
+        for mine, plain in zip(
+            torch.autograd.grad(ours, used, allow_unused=True),
+            torch.autograd.grad(theirs, used, allow_unused=True),
+            strict=True,
+        ):
+            a, b = (0.0 if g is None else float(g) for g in (mine, plain))
+            assert a == pytest.approx(b, abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama"])
+def test_packed_logprobs_and_gradients_in_float32(family):
+    policy = small_policy(family)
+    trees = some_trees(policy)
+    how = method("blocks", "token_mean", clip=(1.0, 1e9))
+    batch = gather(how, trees, units_of(how, trees))
+    numbers = UpdateSettings(1, "units", 64, 1.0, token_budget=60, logit_chunk=16)
+    mine = learner(policy)
+    mine.accumulate(how, batch, numbers)
+    ours = [p.grad.clone() for p in policy.model.parameters()]
+    rows = unit_rows(how, trees, units_of(how, trees))
+    plain = [sequence_logprobs(policy, row[0], row[1]) for row in rows]
+    theirs = torch.autograd.grad(plain_loss(how, plain, rows), list(policy.model.parameters()))
+    scale = torch.cat([g.flatten() for g in theirs]).norm()
+    gap = torch.cat([(a - b).flatten() for a, b in zip(ours, theirs, strict=True)]).norm()
+    assert float(gap / scale) < 1e-5
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(random_trees(), min_size=1, max_size=3), st.integers(5, 80), st.data())
+def test_packs_score_every_chosen_block_once_within_the_budget(grown, budget, data):
+    shares = []
+    for t in grown:
+        chosen = data.draw(st.lists(st.booleans(), min_size=len(t.blocks), max_size=len(t.blocks)))
+        shares.append(Share(t, np.array(chosen, dtype=float), np.zeros(len(t.blocks))))
+    made = packs(shares, budget)
+    longest = max((len(t.prompt) + max(b.stop for b in t.branches) for t in grown), default=0)
+    assert all(len(pack.token_T) <= max(budget, longest) for pack in made)
+    expected = sorted(
+        int(token) for share in shares for b in share.scored for token in share.tree.block_tokens(share.tree.blocks[b])
+    )
+    assert sorted(int(p.token_T[i]) for p in made for i in p.scored_S) == expected
+    assert all((p.position_T[p.parent_S] == p.position_T[p.scored_S] - 1).all() for p in made)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(random_trees(), min_size=1, max_size=3), st.integers(12, 90))
+def test_chains_attend_as_the_dense_tree_mask(grown, budget):
+    shares = [Share(t, np.ones(len(t.blocks)), np.zeros(len(t.blocks))) for t in grown]
+    for pack in packs(shares, budget):
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(1, h, len(pack.token_T), 8, dtype=torch.float64) for h in (4, 2, 2))
+        device = torch.device("cpu")
+        dense, chains = DenseTreeAttention(pack, device), ChainAttention(pack, device)
+        assert torch.allclose(dense(0, q, k, v, 0.3), chains(0, q, k, v, 0.3), atol=1e-12)
+
+
+def test_a_batch_without_signal_has_loss_zero_and_no_nan():
+    policy = small_policy()
+    trees = [CreditedTree(c.tree, np.zeros(len(c.tree.blocks))) for c in some_trees(policy)]
+    before = [p.clone() for p in policy.model.parameters()]
+    numbers = UpdateSettings(2, "units", 8, 1.0, token_budget=60, logit_chunk=16)
+    summary = learner(policy).update(method("blocks", "token_mean"), trees, numbers, 0, 0).summary()
+    assert summary["loss"] == 0.0 and summary["grad_norm"] == 0.0
+    assert summary["ratio_mean"] is None and summary["sampler_gap"] is None
+    assert all(torch.equal(a, b) for a, b in zip(before, policy.model.parameters(), strict=True))
+
+
+def test_token_mean_is_over_the_mini_batch_and_not_a_mean_of_packs():
+    # two sequences of 2 and 6 tokens with losses 1 and 0: 2/8, whatever the packs; a mean of means would give 1/2
+    grown = tree(branch(None, 0, 2, 1, logprobs=[0, 0]), branch(None, 0, 6, 0, logprobs=[0] * 6))
+    trees = [CreditedTree(grown, np.array([-1.0, 0.0]))]
+    batch = gather(method("leaves", "token_mean"), trees, units_of(method("leaves", "token_mean"), trees))
+    loss, _ = clipped_loss(torch.zeros(2), torch.zeros(2), torch.zeros(2), torch.ones(2), (0.2, 0.2), batch.normaliser)
+    assert float(loss) == pytest.approx(0.25, abs=1e-9)
+
+
+@pytest.mark.parametrize("grouping", ["units", "trees"])
+def test_both_groupings_make_as_many_updates_where_trees_allow(grouping):
+    policy = small_policy()
+    trees = some_trees(policy) * 4
+    how = method("blocks", "token_mean")
+    units = units_of(how, trees)
+    batches = split(units, 16, grouping, np.random.default_rng(0))
+    assert len(batches) == -(-len(units) // 16)
+    assert sorted((u.tree, u.index) for b in batches for u in b) == sorted((u.tree, u.index) for u in units)
