@@ -9,13 +9,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers.utils.logging import disable_progress_bar
 
 from datpo.core.errors import InputError
 from datpo.core.tree import Ints
 from datpo.learn.attention import Attend, ChainAttention
 from datpo.learn.loss import token_logprobs
 from datpo.learn.pack import Pack
+
+disable_progress_bar()  # of reading and writing weights: a job has one bar, its own
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,8 @@ class Policy:
 
     def decode(self, tokens: Sequence[int] | Ints) -> str:
         """The text of tokens, end and other special tokens left out."""
-        text: str = self.tokenizer.decode(
-            [int(t) for t in tokens], skip_special_tokens=True, clean_up_tokenization_spaces=False
-        )
+        # the tokenizer's own decode costs five times this in conversions; rollouts decode thousands of branches a step
+        text: str = self.tokenizer.backend_tokenizer.decode(list(map(int, tokens)), skip_special_tokens=True)
         return text
 
     def hidden(self, token_T: Tensor, position_T: Tensor, attend: Attend) -> Tensor:
@@ -83,7 +85,8 @@ def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Polic
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, attn_implementation="datpo", local_files_only=True
         )
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        # AutoTokenizer would put the splitting rules of the model family over those of the file
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         raise InputError(f"{folder}: not a whole checkpoint ({error})") from error
     return Policy(model.eval(), tokenizer)

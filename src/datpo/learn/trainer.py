@@ -136,7 +136,7 @@ class Run:
         clock.append(time.perf_counter())
         report = self.learner.update(self.method, credited, self.update_settings, self.seed, state.step).summary()
         clock.append(time.perf_counter())
-        rollout, embedding, credit, update = np.diff(clock)
+        rollout, embedding, credit, update = np.diff(clock).tolist()
         state.step += 1
         state.tokens += sum(tree.generated_tokens for tree in trees)
         state.updates += report["updates"]

@@ -32,10 +32,12 @@ _PROSE = re.compile(r"[.!?]\s+[A-Z][a-z]+\s")  # a sentence between two dollar s
 
 _NEXT = r"(?=\s+[A-Z_]|\s*$)"
 _STARTERS = (
-    "A|And|As|At|Because|But|By|For|From|Hence|However|I|If|In|It|Let|Next|Now|Otherwise|Since|So|That|The|Then|There|"
-    "Therefore|These|They|This|Thus|To|Using|We|When|Where|Which|With"
+    "A|Also|And|Are|As|At|Because|But|By|Can|Consider|Does|Finally|First|For|From|Given|Hence|How|However|I|If|"
+    "In|Is|It|Let|Next|Note|Now|Otherwise|Since|So|Suppose|That|The|Then|There|Therefore|These|They|This|Thus|To|"
+    "Using|We|What|When|Where|Which|Why|With"
 )
 _REFERENCES = "alg|app|art|ch|cor|def|eq|eqs|ex|fig|figs|lem|no|nos|pp|p|prop|ref|refs|sec|tab|thm|vol"
+_HEADINGS = "Case|Claim|Example|Lemma|Method|Option|Part|Problem|Step|Theorem"
 _UNITS = "cu|ft|hr|hrs|in|lb|lbs|mi|min|oz|sec|sq|yd"
 _LABEL = r"(?:_{1,3}|[A-Za-z]|[ivxIVX]{2,5})"
 
@@ -43,17 +45,18 @@ _LABEL = r"(?:_{1,3}|[A-Za-z]|[ivxIVX]{2,5})"
 _COVERED = tuple(
     re.compile(pattern, flags)
     for pattern, flags in (
+        (r"(?<=:\s)1\.(?=\s+[A-Z])", 0),  # as follows: 1. Add
         (r"(?:(?<![\w.])\.)?\d+(?:[.,:]\d+)*", 0),  # numbers
         (r"(?<=[_)\]])!(?!\s+[A-Z]|\s*$|[\"'”’])", re.MULTILINE),  # 5! ways
         (r"(?<![A-Za-z])[A-Za-z]!(?!\s+[A-Z]|\s*$|[\"'”’])", re.MULTILINE),  # n! ways
         (r"!(?=[ \t]*[=·*×+\-/^<>≤≥,;:)])", 0),  # (n-1)! =, x != y
         (rf"^[ \t]*(?:[-*•#>][ \t]*){{0,8}}\(?{_LABEL}[.)](?=[ \t])", re.MULTILINE),  # 1. Add, (ii) Add
-        (r"(?<=[.!?;]\s)_{1,2}\.(?=\s+[A-Z])", 0),  # … sides. 2. Divide
         (r"(?<=\s)(?:i[ivx]{1,3}|vi{1,3}|xi{1,2})\.(?=\s)", 0),  # … ii. second case
-        (r"^\W{0,8}(?:Case|Claim|Example|Lemma|Method|Option|Part|Problem|Step|Theorem) _+\.(?=[ \t])", re.MULTILINE),
+        (rf"(?:^\W{{0,8}}|(?<=[.!?]\s))(?:{_HEADINGS}) _+\.(?=\**[ \t])", re.MULTILINE),  # Step 2. Divide
         (rf"\b(?:{_REFERENCES})\.(?=\s*[_(\[$\\])", re.IGNORECASE),  # Eq. (3)
         (r"\b(?:approx|ca|cf|Dr|e\.g|i\.e|Mr|Mrs|Ms|Prof|resp|s\.t|viz|vs|w\.r\.t)\.(?=\s)", 0),
         (rf"(?<=_ )(?:{_UNITS})\.(?=\s+[a-z(_])", 0),  # 6 in. long
+        (r"(?<=[.!?;]\s)_{1,2}\.(?=\s+[A-Z_])", 0),  # … sides. 2. Divide
         (r"(?<![\w.])[b-hj-z](?=\.(?:\s|$))", 0),  # we find x. (PySBD: item x of a list)
         (rf"(?<![\w.])[A-Z](?=\.\s+(?:{_STARTERS})\b)", 0),  # through A. Then (PySBD: an initial)
         (r"[∯ȸȹ♨☝♬♭☉☇☈☄☏ƪ♟♝∮&✂⌬⎋]", 0),  # PySBD's own marks

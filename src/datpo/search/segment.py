@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +23,17 @@ from datpo.search.masks import masked
 Span = tuple[int, int]
 
 LONGEST = 500  # characters PySBD gets at once
-WINDOW = 24  # tokens that are decoded again for each further token
+WINDOW = 24  # tokens
+
+REPLACEMENT = "\ufffd"
 
 _ENGLISH = Language.get_language_code("en")
 _LINE = re.compile(r"[^\n\r]*[\n\r]+|[^\n\r]+")
 _CLOSING = r"[\"'”’»)\]}*`]*"
-_SPACE_BEFORE_NEXT = re.compile(_CLOSING + r"\s+")
+_SPACE_BEFORE_NEXT = re.compile(_CLOSING + r"\s+|[”’」』）》]+\s*")
 _MAY_END = re.compile(rf"[.!?]{_CLOSING}\s+\S|[。．！？]")
 _PLAIN_END = re.compile(rf"[.!?]{_CLOSING}\s+(?=[\"'“‘«(\[*]*[A-Z_])|[。．！？]+[”’」）]?\s*")
-_ENDED = re.compile(r"[.!?。．！？][\"'”’»」）)\]}*`]*\s*\Z")
+_ENDED = re.compile(r"[.!?。．！？][\"'”’»」』）》)\]}*`]*\s*\Z")
 _WORD = re.compile(r"\w")
 _SPACE = re.compile(r"\s*")
 
@@ -99,23 +101,35 @@ def offsets_of(decode: Callable[[Sequence[int]], str], tokens: Sequence[int]) ->
     replacement character until it is complete: all tokens that hold a part of it get its span. A token
     without characters (an end token that is skipped) gets an empty span.
 
-    Only a window of about `WINDOW` tokens is decoded for each token, so the time is linear.
+    The time is linear: each token is decoded alone where that adds up to the response, and otherwise behind a
+    window of at most 2 `WINDOW` earlier tokens.
 
     Args:
         decode: token ids to text, such as a tokenizer's `decode`.
         tokens: the generated ids.
     """
     text = decode(tokens)
+    alone: dict[int, str] = {}
     spans: list[Span] = []
     first, base = 0, 0  # the window's first token and the position of its text
     done = 0  # characters complete so far
-    for index in range(len(tokens)):
-        piece = decode(tokens[first : index + 1])
-        agreed = _agreement(piece, text, base)
-        partial = agreed < len(piece) and base + agreed < len(text)
-        start, done = done, max(done, base + agreed)
-        spans.append((start, min(done + 1, len(text)) if partial else done))
-        if index + 1 - first >= 2 * WINDOW and not partial:
+    for begin in range(0, len(tokens), WINDOW):
+        chunk = tokens[begin : begin + WINDOW]
+        alone |= {token: decode([token]) for token in chunk if token not in alone}
+        pieces = [alone[token] for token in chunk]
+        whole = not spans or spans[-1][1] == done
+        if whole and REPLACEMENT not in (joined := "".join(pieces)) and text.startswith(joined, done):
+            borders = [done, *(done + length for length in accumulate(map(len, pieces)))]
+            spans += pairwise(borders)
+            done = borders[-1]
+        else:
+            for stop in range(begin + 1, begin + len(chunk) + 1):
+                start, piece = done, decode(tokens[first:stop])
+                agreed = _agreement(piece, text, base)
+                done = max(done, base + agreed)
+                cut = agreed < len(piece) and done < len(text)
+                spans.append((start, done + cut))
+        if spans[-1][1] == done:
             first, base = _moved(decode, tokens, text, first, base, spans)
     return spans
 
@@ -146,11 +160,14 @@ def _moved(
     later = len(spans) - WINDOW
     while later > first and spans[later - 1][1] > spans[later][0]:  # begins within a character
         later -= 1
+    if later <= first:
+        return first, base
     start = spans[later][0]
     piece = decode(tokens[later : len(spans)])
     # Some tokenizers drop the space at the beginning of what they decode, hence the second try.
-    for at in (start, _SPACE.match(text, start).end()):
-        if later > first and text.startswith(piece, at):
+    space = _SPACE.match(text, start)
+    for at in (start, space.end() if space else start):
+        if text.startswith(piece, at) and at + len(piece) == spans[-1][1]:
             return later, at
     return first, base
 
@@ -192,7 +209,7 @@ def _chunk_starts(chunk: str) -> list[int]:
         start = found
         if found and not chunk[found - 1].isspace() and (space := _SPACE_BEFORE_NEXT.match(chunk, found)):
             start = space.end()  # closing marks go with the sentence they close
-        separated = start and (chunk[start - 1].isspace() or chunk[start - 1] in "。．！？”’」）")
+        separated = start and (chunk[start - 1].isspace() or chunk[start - 1] in "。．！？”’」』）》")
         if separated and start < len(chunk) and _ENDED.search(chunk, max(0, start - 20), start):
             starts.append(start)
         at = found + len(sentence)

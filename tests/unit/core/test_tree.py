@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from tests.trees import PROBLEM, branch, random_trees, tree, tree_a, tree_b
 
 from datpo.core.tree import RolloutTree
-from tests.trees import PROBLEM, branch, random_trees, tree, tree_a, tree_b
 
 
 def test_blocks_of_worked_tree_a():

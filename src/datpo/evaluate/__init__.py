@@ -1,0 +1,1 @@
+"""Sampling, grading and counting: from a checkpoint to metrics with intervals."""

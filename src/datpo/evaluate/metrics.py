@@ -1,0 +1,193 @@
+"""pass@k, avg@k and maj@k: fractions of problems, with intervals over problems.
+
+Suffixes: P problems, K values of k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+from numpy.typing import ArrayLike
+
+from datpo.core.errors import InputError
+from datpo.core.files import Row, write_json
+from datpo.core.problem import Problem
+from datpo.evaluate.bootstrap import Floats, Interval, Run, intervals
+from datpo.evaluate.majority import NO_VOTE, maj_at_k
+from datpo.evaluate.samples import by_problem, matching_problems, read_scores, refuse_bad_keys
+
+SETTINGS = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude"}
+
+
+class Average(NamedTuple):
+    """avg@k of a benchmark; `missing` samples were lost and stand in none of the means."""
+
+    value: float
+    per_problem: Floats
+    missing: int
+
+
+def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike, problems: Sequence[str] | None = None) -> Floats:
+    """The chance that at least one of k samples is right, without bias, from n samples of which c are right.
+
+        pass@k = 1 - C(n-c, k) / C(n, k) = 1 - prod_{j<k} (n-c-j) / (n-j)          (Chen et al. 2021, eq. 1)
+
+    Args:
+        n: samples of each problem, scalar or (P,).
+        c: right samples of each problem, same shape.
+        k: scalar or (K,).
+        problems: the problems' ids, for the error message.
+
+    Returns:
+        Fractions of shape n.shape + k.shape.
+
+    Raises:
+        InputError: k above n (it cannot be estimated), k below 1, or c outside 0..n; the problem is named.
+    """
+    n_P, c_P = np.broadcast_arrays(np.atleast_1d(n).astype(int), np.atleast_1d(c).astype(int))
+    k_K = np.atleast_1d(k).astype(int)
+    names = list(problems) if problems is not None else [str(index) for index in range(len(n_P))]
+    if k_K.size == 0 or k_K.min() < 1:
+        raise InputError(f"pass@k needs k from 1, not {k_K.tolist()}")
+    for name, total, right in zip(names, n_P.tolist(), c_P.tolist(), strict=True):
+        if k_K.max() > total:
+            raise InputError(
+                f"pass@{k_K.max()} cannot be estimated for problem {name!r}, which has {total} samples; "
+                "ask for a smaller k or draw more samples"
+            )
+        if not 0 <= right <= total:
+            raise InputError(f"problem {name!r}: {right} right samples of {total}")
+    drawn = np.arange(k_K.max())
+    # A factor of 0 stands where the wrong samples run out, so the product is exactly 0 from there on.
+    wrong_left = np.maximum(n_P[:, None] - c_P[:, None] - drawn, 0)
+    all_wrong = np.cumprod(wrong_left / (n_P[:, None] - drawn), axis=1)
+    return np.asarray((1 - all_wrong[:, k_K - 1]).reshape(np.shape(n) + np.shape(k)), dtype=float)
+
+
+def avg_at_k(rewards: Sequence[Sequence[float | None]], problems: Sequence[str] | None = None) -> Average:
+    """The mean over problems of the share of right samples of each.
+
+    Problems weigh the same however many samples they have; pooling the samples would not.
+
+    Args:
+        rewards: for each problem its samples' rewards, None for a sample lost to an engine error.
+        problems: the problems' ids, for the error message.
+
+    Raises:
+        InputError: no problem, or a problem none of whose samples is left.
+    """
+    if not rewards:
+        raise InputError("avg@k over no problems does not exist")
+    means = []
+    for index, samples in enumerate(rewards):
+        kept = [reward for reward in samples if reward is not None]
+        if not kept:
+            name = problems[index] if problems is not None else index
+            raise InputError(f"problem {name!r}: no sample is left to average; sample it again")
+        means.append(sum(kept) / len(kept))
+    per_problem = np.array(means)
+    missing = sum(reward is None for samples in rewards for reward in samples)
+    return Average(float(per_problem.mean()), per_problem, missing)
+
+
+def values_at_k(metrics: Mapping[str, Any], k: int) -> Run:
+    """pass@k of every problem of one run (k = 1: its avg), from the run's metrics document."""
+    rows = metrics["per_problem"]
+    names = [str(row["problem"]) for row in rows]
+    values = pass_at_k([row["n"] for row in rows], [row["correct"] for row in rows], k, names)
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def metrics_file(config: Path, scores: Path, problems: Path, out: Path) -> None:
+    """Count what a checkpoint got right on a benchmark, and write it with 95 % intervals over problems.
+
+    Args:
+        config: YAML with `k` (a list), `bootstrap` (draws), `seed`, and `missing`: samples lost to an engine
+            error are left out ("exclude", the default, which lowers n of their problem) or count as "wrong".
+        scores: a scores file.
+        problems: the benchmark's problems.
+        out: the metrics as JSON; values are fractions, an interval's ends are null if there is one problem
+            only.
+
+    Raises:
+        InputError: k above the number of samples of a problem, an incomplete file, an unknown key, a bad key.
+    """
+    settings = _settings(config)
+    header, rows = read_scores(scores)
+    known = matching_problems(scores, rows, problems)
+    refuse_bad_keys(scores, rows)
+    write_json(out, {"header": header, **benchmark_metrics(settings, rows, known, header)})
+
+
+def benchmark_metrics(
+    settings: Mapping[str, Any], rows: Sequence[Row], known: Mapping[str, Problem], header: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The metrics document of one benchmark, without its header: see `metrics_file`."""
+    groups = by_problem(rows)
+    names, ks = list(groups), list(settings["k"])
+    dropped = "missing" if settings["missing"] == "exclude" else None
+    kept = [[row for row in group if row["verdict"] != dropped] for group in groups.values()]
+    average = avg_at_k([[float(row["verdict"] == "right") for row in group] for group in kept], names)
+    n_P = [len(group) for group in kept]
+    correct_P = [sum(row["verdict"] == "right" for row in group) for group in kept]
+    passed_PK = pass_at_k(n_P, correct_P, ks, names)
+    voted_PK = maj_at_k(
+        [[row["verdict"] == "right" for row in group] for group in kept],
+        [[NO_VOTE if row["class"] is None else row["class"] for row in group] for group in kept],
+        ks,
+        settings["seed"],
+    )
+    found = intervals(
+        np.hstack([average.per_problem[:, None], passed_PK, voted_PK]),
+        settings["bootstrap"],
+        settings["seed"],
+    )
+    return {
+        "n": header["n"],
+        "problems": len(names),
+        "avg": _document(found[0]),
+        "pass": {str(k): _document(interval) for k, interval in zip(ks, found[1 : 1 + len(ks)], strict=True)},
+        "maj": {str(k): _document(interval) for k, interval in zip(ks, found[1 + len(ks) :], strict=True)},
+        "rates": _rates(rows, header),
+        "per_problem": [
+            {"problem": name, "level": known[name].level, "n": n, "correct": correct}
+            for name, n, correct in zip(names, n_P, correct_P, strict=True)
+        ],
+    }
+
+
+def _rates(rows: Sequence[Row], header: Mapping[str, Any]) -> dict[str, float]:
+    """Shares of all samples, so that a low cap or a broken checker does not pass for a weak model."""
+    rates = {"truncated": sum(row["finish"] == "length" for row in rows) / len(rows)}
+    for verdict in ("no_answer", "timeout", "bad_key", "missing"):
+        rates[verdict] = sum(row["verdict"] == verdict for row in rows) / len(rows)
+    rates["duplicate"] = header.get("duplicates", 0) / len(rows)
+    return rates
+
+
+def _document(interval: Interval) -> dict[str, float | None]:
+    return {key: None if math.isnan(value) else value for key, value in interval._asdict().items()}
+
+
+def _settings(config: Path) -> dict[str, Any]:
+    given = yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
+    if not isinstance(given, dict) or set(given) - set(SETTINGS):
+        raise InputError(f"{config}: the keys of a metrics configuration are {', '.join(SETTINGS)}")
+    settings = {**SETTINGS, **given}
+    ks = settings["k"]
+    if not isinstance(ks, list) or not ks or any(type(k) is not int or k < 1 for k in ks) or len(set(ks)) < len(ks):
+        raise InputError(f"{config}: `k` must be a list of different whole numbers from 1, not {ks!r}")
+    for key in ("bootstrap", "seed"):
+        if type(settings[key]) is not int or settings[key] < (1 if key == "bootstrap" else 0):
+            raise InputError(f"{config}: `{key}` must be a whole number, not {settings[key]!r}")
+    if settings["missing"] not in ("exclude", "wrong"):
+        raise InputError(f"{config}: `missing` must be 'exclude' or 'wrong', not {settings['missing']!r}")
+    return settings
+
+
+__all__ = ["Average", "avg_at_k", "benchmark_metrics", "maj_at_k", "metrics_file", "pass_at_k", "values_at_k"]

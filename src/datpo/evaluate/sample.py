@@ -1,0 +1,162 @@
+"""Sampling a checkpoint on a benchmark, resumably: raw samples first, every metric comes from them later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from datpo.config import read_settings
+from datpo.core.engine import Request
+from datpo.core.errors import InputError
+from datpo.core.files import read_jsonl, write_jsonl
+from datpo.core.problem import Problem, load_problems
+from datpo.core.seeds import seed
+from datpo.engines.hf import HFEngine
+from datpo.learn.policy import Policy, load_policy
+from datpo.learn.prompts import cut_at_stop, prompt_tokens
+from datpo.progress import ProgressLines
+
+Row = dict[str, Any]
+
+
+def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path) -> None:
+    """Draw `n` responses per problem from the checkpoint `model` and write the samples file `out`.
+
+    Finished problems are kept in `work` as they come, so an interrupted job goes on where it stopped. The draws are
+    seeded by (seed, benchmark, problem id, sample), whatever the order or the batch.
+    """
+    settings = read_settings(config)
+    asked = load_problems(problems)
+    check_decoding(settings)
+    header = make_header(settings, len(asked), model)
+    partial = work / f"{header['benchmark']}-{_fingerprint(header)}.jsonl"
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    rows = _finished_rows(partial, settings["n"])
+    todo = [problem for problem in asked if problem.id not in rows]
+    if todo:
+        policy = load_policy(model)
+        label = f"sample {header['model']} {header['run']} seed {header['seed']} on {header['benchmark']}"
+        bar = ProgressLines(label, len(asked), "problem", done=len(asked) - len(todo))
+        with open(partial, "a", encoding="utf-8") as handle:
+            for chunk in _chunks(todo, max(1, settings["generation_batch"] // settings["n"])):
+                for problem_rows in sample_problems(policy, chunk, settings):
+                    rows[problem_rows[0]["problem"]] = problem_rows
+                    handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in problem_rows)
+                handle.flush()
+                bar.advance(len(chunk))
+    write_jsonl(out, [header, *(row for problem in asked for row in rows[problem.id])])
+    partial.unlink(missing_ok=True)
+
+
+def sample_problems(policy: Policy, problems: Sequence[Problem], settings: Row) -> list[list[Row]]:
+    """The rows of each problem's `n` samples."""
+    engine = HFEngine(policy, settings["generation_batch"], settings["temperature"])
+    requests = []
+    for problem in problems:
+        prompt = prompt_tokens(problem, settings["prompt"], policy.tokenizer)
+        room = policy.context_window - len(prompt)
+        if room < 1:
+            raise InputError(f"problem {problem.id}: its prompt fills the context window of {policy.context_window}")
+        for i in range(settings["n"]):
+            draw = seed(settings["seed"], settings["benchmark"], problem.id, i)
+            requests.append(Request(prompt, draw, min(settings["max_new_tokens"], room)))
+    continuations = iter(zip(requests, engine.sample(requests), strict=True))
+    stops = settings["prompt"].get("stop") or []
+    samples = []
+    for problem in problems:
+        rows = []
+        for i in range(settings["n"]):
+            request, continuation = next(continuations)
+            whole = policy.decode(continuation.tokens)
+            text = cut_at_stop(whole, stops)
+            rows.append(
+                {
+                    "problem": problem.id,
+                    "sample": i,
+                    "seed": request.seed,
+                    "text": text,
+                    "tokens": len(continuation.tokens),
+                    "finish": "stop" if len(text) < len(whole) else continuation.finish,
+                }
+            )
+        samples.append(rows)
+    return samples
+
+
+def check_decoding(settings: Row) -> None:
+    """Refuse decoding settings under which n samples are one sample.
+
+    Raises:
+        InputError: temperature 0 with n > 1, or a temperature that is not positive.
+    """
+    if settings["temperature"] <= 0:
+        raise InputError(
+            f"temperature {settings['temperature']} with n = {settings['n']}: greedy samples are all the same; "
+            "ask for a temperature above 0"
+        )
+
+
+def make_header(settings: Row, problems: int, model: Path) -> Row:
+    """How the samples were made: everything a reader of a score needs to make them again."""
+    identity = settings["identity"]
+    return {
+        "kind": "samples",
+        "version": 1,
+        **identity,
+        "benchmark": settings["benchmark"],
+        "domain": settings["domain"],
+        "n": settings["n"],
+        "problems": problems,
+        "temperature": settings["temperature"],
+        "max_new_tokens": settings["max_new_tokens"],
+        "prompt": settings["prompt"],
+        "sampling_seed": settings["seed"],
+        "truncated": settings.get("truncated", "wrong"),
+        "engine": settings["engine"],
+        "checkpoint": checkpoint_hash(model),
+        "versions": {name: version(name) for name in ("torch", "transformers")},
+        "threads": torch.get_num_threads(),
+    }
+
+
+def checkpoint_hash(model: Path) -> str:
+    """SHA-256 over the weights and the configuration of a checkpoint folder."""
+    weights = sorted(model.glob("*.safetensors"))
+    if not weights:
+        raise InputError(f"{model}: no weights (*.safetensors) in this checkpoint folder")
+    digest = hashlib.sha256()
+    for path in (model / "config.json", *weights):
+        with open(path, "rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _fingerprint(header: Row) -> str:
+    text = json.dumps({key: value for key, value in header.items() if key != "threads"}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _finished_rows(partial: Path, n: int) -> dict[str, list[Row]]:
+    """Problems whose n rows are all on disk; a problem that was being written when the job died is dropped."""
+    if not partial.exists():
+        return {}
+    text = partial.read_text(encoding="utf-8")
+    rows: dict[str, list[Row]] = {}
+    write_lines = text[: text.rfind("\n") + 1]
+    partial.write_text(write_lines, encoding="utf-8")
+    for row in read_jsonl(partial):
+        rows.setdefault(row["problem"], []).append(row)
+    whole = {problem: mine for problem, mine in rows.items() if len(mine) == n}
+    write_jsonl(partial, [row for mine in whole.values() for row in mine])
+    return whole
+
+
+def _chunks(problems: Sequence[Problem], size: int) -> Iterator[Sequence[Problem]]:
+    for start in range(0, len(problems), size):
+        yield problems[start : start + size]

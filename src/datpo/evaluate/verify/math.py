@@ -1,0 +1,88 @@
+"""The domain `math`: a boxed answer against a key, both in LaTeX.
+
+Two steps: `boxed.find_answer` finds the answer, `compare` says whether it is the key's. The second can be made to
+run for ever by hostile text and runs in killable workers (`pool`); only what needs no computing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datpo.core.problem import Problem
+from datpo.evaluate.verify.boxed import find_answer
+from datpo.evaluate.verify.compare import judge, quick
+from datpo.evaluate.verify.keys import is_no_key
+from datpo.evaluate.verify.pool import Pair, Pool, shared_pool
+from datpo.evaluate.verify.verdict import Verdict
+
+REMEMBERED = 100_000  # verdicts, some 30 MB
+
+
+def grade(gold: str, response: str) -> Verdict:
+    """The verdict on a response, worked out in this process and without a time limit."""
+    answer = find_answer(response)
+    if is_no_key(gold):
+        return Verdict("bad_key", answer)
+    if answer is None:
+        return Verdict("no_answer", None)
+    return Verdict(judge(gold, answer), answer)
+
+
+class Mathematics:
+    """Grades in worker processes with limits of time and memory; safe from any thread.
+
+    Args:
+        pool: the workers; by default those all users of this process share, started when first needed.
+    """
+
+    def __init__(self, pool: Pool | None = None) -> None:
+        self._pool = pool
+        self._known: dict[Pair, str] = {}
+
+    def grade(self, problem: Problem, response: str) -> Verdict:
+        """The verdict on one response."""
+        return self.grade_all([(problem, response)])[0]
+
+    def grade_all(self, pairs: Sequence[tuple[Problem, str]]) -> list[Verdict]:
+        """The verdicts on many responses, in their order."""
+        answers = [find_answer(response) for _, response in pairs]
+        judged = self._judge(
+            [(problem.answer, answer) for (problem, _), answer in zip(pairs, answers, strict=True) if answer]
+        )
+        verdicts = []
+        for (problem, _), answer in zip(pairs, answers, strict=True):
+            if answer:
+                verdict = judged[problem.answer, answer]
+            else:
+                verdict = "bad_key" if is_no_key(problem.answer) else "no_answer"
+            verdicts.append(Verdict(verdict, answer))
+        return verdicts
+
+    def equivalent(self, problem: Problem, answer_a: str, answer_b: str) -> bool:
+        """Whether two answers say the same, one of them taken as the key; an answer always equals itself."""
+        if answer_a.strip() == answer_b.strip():
+            return True
+        return self._judge([(answer_a, answer_b)])[answer_a, answer_b] == "right"
+
+    def _judge(self, pairs: Sequence[Pair]) -> dict[Pair, str]:
+        """The verdict on each different (key, answer): at once if that takes no computing, else by the workers."""
+        verdicts: dict[Pair, str] = {}
+        hard: list[Pair] = []
+        for pair in dict.fromkeys(pairs):
+            verdict = quick(*pair) or self._known.get(pair)
+            if verdict is None:
+                hard.append(pair)
+            else:
+                verdicts[pair] = verdict
+        if hard:
+            pool = self._pool or shared_pool()
+            judged = dict(zip(hard, pool.judge(hard), strict=True))
+            verdicts.update(judged)
+            self._remember(judged)
+        return verdicts
+
+    def _remember(self, judged: dict[Pair, str]) -> None:
+        """Keep verdicts for the next time; a timeout may be the machine's fault and is tried again."""
+        if len(self._known) > REMEMBERED:
+            self._known = {}
+        self._known.update((pair, verdict) for pair, verdict in judged.items() if verdict != "timeout")

@@ -1,0 +1,197 @@
+r"""Whether two formulas are one: their values, to forty digits, at fixed points.
+
+Two formulas that differ in value at one point differ; two that agree to 1e-25, relative to their size, at several
+points are called equal (Schwartz 1980, Zippel 1979: for polynomials a chance agreement has probability zero over
+random reals). A tolerance relative to the values tells 2^{-98} from 2^{-99}; an absolute one does not.
+
+Points at which both sides are real decide if there are any, so that a branch cut of one side outside the natural
+domain does no harm; otherwise complex values are compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mpmath import mp, mpc, mpf
+
+from datpo.evaluate.verify.arithmetic import TooLarge, Tree
+
+Value = Any  # mpf or mpc
+Point = Callable[[str], Value]
+
+PLACES, MORE_PLACES = 40, 110
+TOLERANCE = mpf(10) ** -25
+LARGEST_EXPONENT = 10.0**6  # of e; beyond, a power is refused: 9^{9^{9^9}} would fill the memory
+# Each variable gets a value of its own from one of these ranges at each point.
+RANGES: Sequence[tuple[float, float]] = ((0.15, 0.85), (1.2, 2.9), (3.1, 6.8), (-2.7, -0.3))
+
+
+def equal(left: Tree, right: Tree) -> bool | None:
+    """Whether two trees have the same value wherever both are defined; None if they are nowhere.
+
+    Raises:
+        TooLarge: a value too large to work out.
+    """
+    real, other = [], []
+    with mp.workdps(PLACES):
+        for a, b, point in _values(left, right):
+            agree = _close(a, b) or _vanishing(left, right, point)
+            if mp.im(a) or mp.im(b):
+                other.append(agree)
+            elif agree:
+                real.append(agree)
+            else:
+                return False
+    return all(real or other) if real or other else None
+
+
+def proportional(left: Tree, right: Tree, positive: bool) -> bool | None:
+    """Whether one tree is a constant multiple of the other (a positive one, if asked): one equation in two forms.
+
+    Raises:
+        TooLarge: a value too large to work out.
+    """
+    with mp.workdps(PLACES):
+        pairs = [(a, b) for a, b, _ in _values(left, right)]
+        real = [(a, b) for a, b in pairs if not mp.im(a) and not mp.im(b)]
+        pairs = real if len(real) > 1 else pairs
+        if len(pairs) < 2 or any(a == 0 or b == 0 for a, b in pairs):
+            return None
+        ratios = [a / b for a, b in pairs]
+        if positive and any(mp.im(ratio) or mp.re(ratio) <= 0 for ratio in ratios):
+            return False
+        return all(_close(ratio, ratios[0]) for ratio in ratios)
+
+
+def _values(left: Tree, right: Tree) -> Iterator[tuple[Value, Value, Point]]:
+    """The values of both sides at the points where both are defined."""
+    names = _names(left) | _names(right)
+    for number in range(len(RANGES) if names else 1):
+        point = _point(number)
+        a = _finite(left, point)
+        b = None if a is None else _finite(right, point)
+        if a is not None and b is not None:
+            yield a, b, point
+
+
+def _close(a: Value, b: Value) -> bool:
+    return bool(abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
+
+
+def _vanishing(left: Tree, right: Tree, point: Point) -> bool:
+    """Whether a tiny difference is zero but for rounding: it shrinks when more places are carried."""
+    few = abs(_evaluate(left, point) - _evaluate(right, point))
+    if few > mpf(10) ** -20:
+        return False
+    with mp.workdps(MORE_PLACES):
+        many = abs(_evaluate(left, point) - _evaluate(right, point))
+    return bool(many <= few * mpf(10) ** -40)
+
+
+def _finite(tree: Tree, point: Point) -> Value | None:
+    """The value at a point; None where there is none (a pole, infinity)."""
+    try:
+        found = _evaluate(tree, point)
+    except TooLarge:
+        raise
+    except (ZeroDivisionError, ValueError, OverflowError):
+        return None
+    if not mp.isfinite(found):
+        return None
+    # What is left of an imaginary part after rounding is none.
+    if isinstance(found, mpc) and abs(found.imag) <= mpf(10) ** -30 * abs(found):
+        return found.real
+    return found
+
+
+def _point(number: int) -> Point:
+    """A value for each name: the same name gets the same value in every formula and on every machine."""
+    low, high = RANGES[number % len(RANGES)]
+
+    def at(name: str) -> Value:
+        bits = hashlib.blake2b(f"{number} {name}".encode(), digest_size=6).digest()
+        return mpf(low) + (mpf(high) - mpf(low)) * int.from_bytes(bits, "big") / 2**48
+
+    return at
+
+
+def _names(tree: Tree) -> frozenset[str]:
+    if tree[0] == "name":
+        return frozenset({tree[1]})
+    return frozenset().union(*(_names(part) for part in tree[1:] if isinstance(part, tuple)))
+
+
+def _evaluate(tree: Tree, point: Point) -> Value:
+    kind = tree[0]
+    if kind == "number":
+        return mpf(tree[1].numerator) / tree[1].denominator
+    if kind == "name":
+        return point(tree[1])
+    if kind in _CONSTANTS:
+        return _CONSTANTS[kind]()
+    return _OPERATIONS[kind](*(_evaluate(part, point) for part in tree[1:]))
+
+
+def _power(base: Value, exponent: Value) -> Value:
+    if base == 0:
+        if mp.re(exponent) > 0:
+            return mpf(0)
+        raise ZeroDivisionError
+    if not mp.isfinite(base) or not mp.isfinite(exponent):
+        raise ZeroDivisionError
+    if abs(exponent) * max(abs(mp.log(abs(base))), 1) > LARGEST_EXPONENT:
+        raise TooLarge("too large to work out")
+    return mp.power(base, exponent)
+
+
+def _root(radicand: Value, index: Value) -> Value:
+    """The real root where there is one: the cube root of -8 is -2."""
+    if index == 2:
+        return mp.sqrt(radicand)
+    if mp.isint(index) and int(mp.re(index)) % 2 and not mp.im(radicand) and radicand < 0:
+        return -_power(-radicand, 1 / index)
+    return _power(radicand, 1 / index)
+
+
+def _factorial(n: Value) -> Value:
+    if abs(n) > LARGEST_EXPONENT:
+        raise TooLarge("too large to work out")
+    return mp.factorial(n)
+
+
+def _binomial(n: Value, k: Value) -> Value:
+    if abs(n) > LARGEST_EXPONENT or abs(k) > LARGEST_EXPONENT:
+        raise TooLarge("too large to work out")
+    return mp.binomial(n, k)
+
+
+_CONSTANTS: dict[str, Callable[[], Value]] = {
+    "pi": lambda: +mp.pi,
+    "e": lambda: +mp.e,
+    "i": lambda: mpc(0, 1),
+    "infinity": lambda: mpf("inf"),
+}
+_OPERATIONS: dict[str, Callable[..., Value]] = {
+    "+": lambda a, b: a + b,
+    "neg": lambda a: -a,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "^": _power,
+    "!": _factorial,
+    "root": _root,
+    "binom": _binomial,
+    "abs": abs,
+    "floor": mp.floor,
+    "ceil": mp.ceil,
+    "log": lambda x, base=None: mp.log(x) / mp.log(base) if base is not None else mp.log(x),
+    "ln": mp.log,
+    "lg": lambda x: mp.log(x) / mp.log(10),
+    "exp": lambda x: _power(mp.e, x),
+    "arcsin": mp.asin,
+    "arccos": mp.acos,
+    "arctan": mp.atan,
+    "arccot": mp.acot,
+    **{name: getattr(mp, name) for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")},
+}

@@ -1,0 +1,136 @@
+"""Figures: pass@k against k, and how training went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from datpo.core.errors import InputError
+from datpo.evaluate.bootstrap import Floats, Interval, intervals
+from datpo.report.runs import Results, Run, Training, benchmark_label, in_order, load_results, load_training
+from datpo.report.style import figure, looks, outer_labels
+
+SMOOTH = 0.1  # share of a run's steps in its running mean
+POINTS = 200  # of a mean over seeds
+LABELS = 9  # that fit under a panel
+CURVES = {
+    "reward": "reward",
+    "zero_signal": "zero-signal share",
+    "entropy": "entropy (nats/token)",
+    "response_length": "response length (tokens)",
+    "truncated": "truncated share",
+    "tokens_per_question": "tokens per question",
+    "ratio_max": "largest ratio",
+    "clip_share": "clipped share",
+    "updates": "updates per step",
+}
+
+
+def pass_at_k_figure(metrics: list[Path], out: Path) -> None:
+    """Show how far the chance of one right answer grows with the number of tries, benchmark by benchmark.
+
+    One line a run: pass@k (Chen et al. 2021) of every problem, averaged over its seeds and over problems, with
+    its 95 % interval by bootstrap over problems as a band. Seeds are averaged, not poured together: the
+    samples of several checkpoints differ more than those of any one of them.
+
+    Args:
+        metrics: metrics files of all runs, seeds and benchmarks.
+        out: the PNG; an SVG is written beside it.
+
+    Raises:
+        InputError: runs that cannot stand in one figure (see `datpo.report.runs.load_results`).
+    """
+    results = load_results(metrics)
+    note = f"Scale: {results.scale}. Lines: means over seeds. Bands: 95 % intervals by bootstrap over problems."
+    with figure(out, results.models, len(results.benchmarks), results.runs, note) as groups:
+        for model, panels in zip(results.models, groups, strict=True):
+            for panel, benchmark in zip(panels, results.benchmarks, strict=True):
+                _draw_pass(panel, results, model, benchmark)
+            outer_labels(panels, "k", "pass@k (%)")
+
+
+def learning_curves(logs: list[Path], out: Path) -> None:
+    """Show how training went, against the tokens generated for it: the same budget is the same place.
+
+    A thin line a seed, smoothed by a running mean; a bold line a run: the mean of its seeds as far as all of
+    them go.
+
+    Args:
+        logs: training logs `…/MODEL/METHOD/RUN/seedN/metrics.jsonl`.
+        out: the PNG; an SVG is written beside it.
+
+    Raises:
+        InputError: no log of a trained run, or a log that cannot be read.
+    """
+    training = load_training(logs)
+    if not training:
+        raise InputError("no training logs given: the figure needs the metrics.jsonl of a trained run")
+    runs = in_order(log.run for log in training)
+    models = list(dict.fromkeys(run.model for run in runs))
+    note = f"Running means over {100 * SMOOTH:.0f} % of a training's steps. Thin: seeds. Bold: mean of a run's seeds."
+    with figure(out, models, len(CURVES), runs, note) as groups:
+        for model, panels in zip(models, groups, strict=True):
+            of_model = [log for log in training if log.run.model == model]
+            for panel, column in zip(panels, CURVES, strict=True):
+                _draw_curves(panel, of_model, column, runs)
+            outer_labels(panels, "generated tokens")
+
+
+def pass_curve(results: Results, run: Run, benchmark: str) -> dict[int, Interval]:
+    """For every k of a benchmark a run's pass@k, in percent, with its interval over problems."""
+    found = results.of(run, benchmark)
+    values_KP = [
+        100 * np.mean([[value for _, value in sorted(seed.at_k(k).items())] for seed in found], axis=0)
+        for k in found[0].ks
+    ]
+    return dict(zip(found[0].ks, intervals(np.transpose(values_KP)), strict=True))
+
+
+def smoothed(log: Training, column: str) -> tuple[Floats, Floats]:
+    """Tokens generated so far, and a column's centred running mean over a share of the steps."""
+    window = max(1, round(SMOOTH * len(log.steps)))
+    values = pd.to_numeric(log.steps[column], errors="coerce")
+    mean = values.rolling(window, center=True, min_periods=1).mean()
+    return log.steps["total_tokens"].to_numpy(dtype=float), mean.to_numpy(dtype=float)
+
+
+def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The mean of the seeds' curves at equal numbers of tokens, from where all have begun to where one ends."""
+    grid = np.linspace(max(x[0] for x, _ in curves), min(x[-1] for x, _ in curves), POINTS)
+    return grid, np.mean([np.interp(grid, x, y) for x, y in curves], axis=0)
+
+
+def _draw_pass(panel: Any, results: Results, model: str, benchmark: str) -> None:
+    runs, look = results.of_model(model), looks(results.runs)
+    faint = min(0.13, 0.4 / len(runs))  # many bands lie on each other
+    for run in runs:
+        curve = pass_curve(results, run, benchmark)
+        values, low, high = np.array(list(curve.values())).T
+        panel.fill_between(list(curve), low, high, color=look[run]["color"], alpha=faint, linewidth=0)
+        panel.plot(list(curve), values, **look[run])
+    ks = results.of(runs[0], benchmark)[0].ks
+    panel.set_xscale("log", base=2)
+    panel.xaxis.set_major_locator(FixedLocator(ks[:: -(-len(ks) // LABELS)]))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_major_formatter(FuncFormatter(lambda k, _: f"{k:g}"))
+    panel.set_title(benchmark_label(benchmark))
+
+
+def _draw_curves(panel: Any, training: Sequence[Training], column: str, runs: Sequence[Run]) -> None:
+    look = looks(runs)
+    for run in in_order(log.run for log in training):
+        curves = [smoothed(log, column) for log in training if log.run == run]
+        style = {key: look[run][key] for key in ("color", "linestyle")}
+        if len(curves) > 1:
+            for tokens, values in curves:
+                panel.plot(tokens, values, color=look[run]["color"], linewidth=0.5, alpha=0.45)
+        marked = {"marker": look[run]["marker"], "markevery": (POINTS // 10, POINTS // 5)}
+        panel.plot(*mean_curve(curves), linewidth=1.6, **style, **marked)
+    panel.xaxis.set_major_locator(MaxNLocator(5))
+    panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+    panel.set_title(CURVES[column])

@@ -1,0 +1,112 @@
+"""What has to be said beneath a table for its numbers to be read rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from datpo.report.accounts import END_SHARE, Account
+from datpo.report.paper import Paper, order_sentences
+from datpo.report.runs import Results, Run, benchmark_label
+from datpo.report.scores import Column, Score, column_k, difference
+
+EVEN = 0.05  # budgets further apart than this are no equal budgets
+READING = (
+    "Values are percent. avg@k is the share of right samples and pass@k the unbiased estimate (Chen et al. "
+    "2021), both from all n samples of a problem, averaged over problems; with several seeds, the mean over "
+    "seeds. The average weighs every benchmark the same.",
+    "Brackets (in LaTeX the lower and upper index) are 95 % intervals by bootstrap over problems: they say "
+    "what other problems would change, not what other training seeds would. ± is the standard deviation "
+    "between training seeds.",
+    "Bold: above every other run of the model, each paired difference having a 95 % interval without 0 (not "
+    "corrected for the number of comparisons).",
+    "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
+    "so that a large benchmark weighs more than in the average.",
+    "The untrained Base has no training budget. Budgets are means over seeds; entropy is in nats per token, "
+    f"over the last {100 * END_SHARE:.0f} % of the steps; zero-signal is the share of questions whose "
+    "rollouts all had the same reward.",
+)
+SETTINGS = ("temperature", "max_new_tokens", "prompt", "checker")
+
+
+def table_notes(
+    results: Results, scores: Mapping[tuple[Run, Column], Score], costs: Mapping[Run, Account], paper: Paper
+) -> list[str]:
+    """The notes of Table 2, one paragraph each, as plain text."""
+    return [
+        _scale(results, paper),
+        *(_benchmark(results, benchmark) for benchmark in results.benchmarks),
+        _lost(results),
+        _seeds(results),
+        *READING,
+        *_uneven_budgets(results, costs),
+        *order_sentences(
+            results,
+            paper,
+            lambda run, column: scores[run, column].interval.value,
+            lambda a, b, column: difference(results, a, b, column),
+        ),
+    ]
+
+
+def _scale(results: Results, paper: Paper) -> str:
+    if results.scale == "paper":
+        unknown = [model for model in results.models if not paper.knows(model)]
+        less = f" It has no numbers for {', '.join(unknown)}." if unknown else ""
+        if {benchmark_label(name) for name in results.benchmarks} != set(paper.benchmarks):
+            less += " Its averages are over other benchmarks and left out."
+        return (
+            "Scale: paper. Beside our value stands the paper's, and ours minus the paper's in parentheses; "
+            f"the paper publishes one training seed and no intervals.{less}"
+        )
+    return (
+        f"Scale: {results.scale}, which is not the paper's: models, problems and budgets are others, so "
+        "these numbers are not to be compared with the paper's, which are left out."
+    )
+
+
+def _benchmark(results: Results, benchmark: str) -> str:
+    header = results.of(results.runs[0], benchmark)[0].header
+    problems = len(results.of(results.runs[0], benchmark)[0].at_k(1))
+    settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS if key in header)
+    k = column_k(results, (benchmark, "pass"))
+    return (
+        f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; "
+        f"{settings or 'decoding settings and checker not recorded'}."
+    )
+
+
+def _lost(results: Results) -> str:
+    def worst(rate: str) -> float:
+        return max(float(result.document.get("rates", {}).get(rate, 0)) for result in results.everything)
+
+    return (
+        f"At most {worst('truncated'):.1%} of a run's samples on a benchmark were cut off by the token "
+        f"limit, {worst('no_answer'):.1%} gave no answer, {worst('timeout'):.1%} ran out the checker's time and "
+        f"{worst('missing'):.1%} were lost to engine errors."
+    ).replace("%", " %")
+
+
+def _seeds(results: Results) -> str:
+    counts: dict[int, list[str]] = {}
+    for run in results.runs:
+        name = run.label if len(results.models) == 1 else f"{run.model} {run.label}"
+        counts.setdefault(len(results.seeds(run)), []).append(name)
+    parts = [f"{count} for {', '.join(names)}" for count, names in sorted(counts.items())]
+    one = " A row of one seed says nothing about the spread between trainings." if 1 in counts else ""
+    return f"Training seeds: {'; '.join(parts)}.{one}"
+
+
+def _uneven_budgets(results: Results, costs: Mapping[Run, Account]) -> list[str]:
+    found = []
+    for model in results.models:
+        tokens = {run: costs[run].generated_tokens for run in results.of_model(model) if run in costs}
+        if not tokens:
+            continue
+        least, most = min(tokens, key=tokens.__getitem__), max(tokens, key=tokens.__getitem__)
+        apart = tokens[most] / tokens[least] - 1
+        if apart > EVEN:
+            found.append(
+                f"{model}: budgets are not equal: {most.label} generated {100 * apart:.0f} % more tokens in "
+                f"training than {least.label}."
+            )
+    return found

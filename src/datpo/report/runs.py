@@ -1,0 +1,285 @@
+"""What a report is made of: the runs, what each checkpoint scored, and how it was trained."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from datpo.core.errors import InputError
+from datpo.core.files import Row, read_json, read_jsonl
+from datpo.evaluate.metrics import values_at_k
+
+# The paper's order of rows (Table 2); a method that is not in it stands behind.
+METHOD_LABELS = {
+    "base": "Base",
+    "grpo": "GRPO",
+    "dr_grpo": "Dr.GRPO",
+    "treerl": "TreeRL",
+    "attnrl": "AttnRL",
+    "datpo": "DATPO",
+}
+BENCHMARK_LABELS = {
+    "math500": "MATH500",
+    "aime2026": "AIME26",
+    "aime2025": "AIME25",
+    "aime2024": "AIME24",
+    "aime26": "AIME26",
+    "aime25": "AIME25",
+    "aime24": "AIME24",
+    "amc23": "AMC23",
+}
+# What has to be the same in all runs for their scores on a benchmark to be comparable.
+SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker")
+LOGGED = (
+    *("step", "reward", "zero_signal", "entropy", "response_length", "truncated", "ratio_max", "clip_share"),
+    *("tokens_per_question", "updates", "total_tokens", "total_updates", "seconds"),
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One way of training one model: a method with one set of numbers, over all its seeds."""
+
+    model: str
+    method: str
+    run: str
+
+    def __str__(self) -> str:
+        return f"{self.model}/{self.method}/{self.run}"
+
+    @property
+    def named_after_method(self) -> bool:
+        """Whether it is the method as it is, not a variant of it."""
+        return self.run == self.method
+
+    @property
+    def label(self) -> str:
+        """`DATPO`, or `DATPO (run)` for a variant."""
+        method = METHOD_LABELS.get(self.method, self.method)
+        return method if self.named_after_method else f"{method} ({self.run})"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one checkpoint scored on one benchmark: a metrics file."""
+
+    path: Path
+    run: Run
+    seed: int
+    benchmark: str
+    document: Row
+
+    @property
+    def header(self) -> Row:
+        """Where the samples come from and how they were drawn and graded."""
+        header: Row = self.document["header"]
+        return header
+
+    @cached_property
+    def ks(self) -> list[int]:
+        """The k of every pass@k in the file, ascending."""
+        return sorted(int(k) for k in self.document["pass"])
+
+    @property
+    def table_k(self) -> int:
+        """The k of the table: the header's `table_k`, else the largest k in the file."""
+        return int(self.header.get("table_k") or self.ks[-1])
+
+    def at_k(self, k: int) -> Mapping[str, float]:
+        """pass@k of every problem; k = 1 is its share of right samples, whose mean is avg@k."""
+        return values_at_k(self.document, k)
+
+
+@dataclass(frozen=True)
+class Training:
+    """How one seed of a run was trained: its log, one row a step."""
+
+    path: Path
+    run: Run
+    seed: int
+    steps: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Results:
+    """All metrics files of a report, checked to be complete and comparable."""
+
+    everything: tuple[Result, ...]
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """The runs, model by model as first met, each model's in the paper's order."""
+        return in_order(result.run for result in self.everything)
+
+    @cached_property
+    def models(self) -> list[str]:
+        """The models as first met."""
+        return list(dict.fromkeys(run.model for run in self.runs))
+
+    @cached_property
+    def benchmarks(self) -> list[str]:
+        """The benchmarks in the paper's order, others behind as first met."""
+        known = list(BENCHMARK_LABELS)
+        met = list(dict.fromkeys(result.benchmark for result in self.everything))
+        return sorted(met, key=lambda name: known.index(name) if name in known else len(known))
+
+    @property
+    def scale(self) -> str:
+        """How big the experiment is: one word for the whole report."""
+        return str(self.everything[0].header["scale"])
+
+    def of(self, run: Run, benchmark: str) -> list[Result]:
+        """One result per seed."""
+        return self._by_cell[run, benchmark]
+
+    def seeds(self, run: Run) -> list[int]:
+        """The training seeds of a run, ascending."""
+        return sorted({result.seed for result in self.everything if result.run == run})
+
+    def of_model(self, model: str) -> list[Run]:
+        """The runs of one model."""
+        return [run for run in self.runs if run.model == model]
+
+    def table_k(self, benchmark: str) -> int:
+        """The k of pass@k on a benchmark."""
+        return self.of(self.runs[0], benchmark)[0].table_k
+
+    @cached_property
+    def _by_cell(self) -> dict[tuple[Run, str], list[Result]]:
+        cells: dict[tuple[Run, str], list[Result]] = {}
+        for result in sorted(self.everything, key=lambda result: result.seed):
+            cells.setdefault((result.run, result.benchmark), []).append(result)
+        return cells
+
+
+def load_results(paths: Sequence[Path]) -> Results:
+    """Read metrics files and refuse any that cannot stand in one table.
+
+    Raises:
+        InputError: no files; a file without a needed key; two files for one checkpoint and benchmark; two
+            scales; a run without a benchmark; or runs that differ in problems, n, k, decoding or checker.
+    """
+    if not paths:
+        raise InputError("no metrics files given: a report needs at least one")
+    results = Results(tuple(_load_result(Path(path)) for path in paths))
+    first_of: dict[tuple[Run, int, str], Result] = {}
+    for result in results.everything:
+        twin = first_of.setdefault((result.run, result.seed, result.benchmark), result)
+        if twin is not result:
+            raise InputError(f"{result.path}: same checkpoint and benchmark as {twin.path}; give one of them")
+        _check_same(results.everything[0], result, ("scale",))
+    for run in results.runs:
+        for seed in results.seeds(run):
+            for benchmark in results.benchmarks:
+                if (run, seed, benchmark) not in first_of:
+                    raise InputError(f"{run} seed {seed}: no metrics for benchmark {benchmark!r}; evaluate it")
+    for benchmark in results.benchmarks:
+        _check_comparable([result for run in results.runs for result in results.of(run, benchmark)])
+    return results
+
+
+def load_training(paths: Iterable[Path]) -> list[Training]:
+    """Read training logs; what each belongs to stands in its path, `…/model/method/run/seedN/metrics.jsonl`.
+
+    A log of the base model is passed over: its pre-training is part of no method's budget.
+
+    Raises:
+        InputError: a path of another shape, an empty log, a missing column, or steps out of order.
+    """
+    found = [(Path(path), *_identity(Path(path))) for path in paths]
+    return [Training(path, run, seed, _steps(path)) for path, run, seed in found if run.method != "base"]
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    """The distinct runs: models as first met, then methods in the paper's order, then variants."""
+    met = list(dict.fromkeys(runs))
+    models = list(dict.fromkeys(run.model for run in met))
+    methods = [*METHOD_LABELS, *(run.method for run in met if run.method not in METHOD_LABELS)]
+    return sorted(
+        met,
+        key=lambda run: (
+            models.index(run.model),
+            not run.named_after_method,
+            methods.index(run.method),
+            run.run,
+        ),
+    )
+
+
+def benchmark_label(benchmark: str) -> str:
+    """The paper's name of a benchmark where it has one."""
+    return BENCHMARK_LABELS.get(benchmark.lower(), benchmark)
+
+
+def _load_result(path: Path) -> Result:
+    document = read_json(path)
+    header = _need(document, "header", path)
+    for key in ("scale", "model", "method", "run", "seed", "benchmark", "n"):
+        _need(header, key, path)
+    if not _need(document, "pass", path) or not _need(document, "per_problem", path):
+        raise InputError(f"{path}: no problems or no pass@k in this metrics file; score the samples again")
+    for row in document["per_problem"]:
+        for key in ("problem", "n", "correct"):
+            _need(row, key, path)
+    run = Run(str(header["model"]), str(header["method"]), str(header["run"]))
+    result = Result(path, run, int(header["seed"]), str(header["benchmark"]), document)
+    average = float(_need(_need(document, "avg", path), "value", path))
+    if not math.isclose(average, float(np.mean(list(result.at_k(1).values()))), abs_tol=1e-4):
+        raise InputError(f"{path}: its avg is not the mean of its per_problem rows; compute the metrics again")
+    return result
+
+
+def _identity(path: Path) -> tuple[Run, int]:
+    parts = path.resolve().parts
+    seed = re.fullmatch(r"seed(\d+)", parts[-2]) if len(parts) >= 5 else None
+    if seed is None:
+        raise InputError(f"{path}: a training log stands at MODEL/METHOD/RUN/seedN/{path.name}")
+    return Run(*parts[-5:-2]), int(seed[1])
+
+
+def _steps(path: Path) -> pd.DataFrame:
+    steps = pd.DataFrame(read_jsonl(path))
+    if steps.empty:
+        raise InputError(f"{path}: no step in this log; has the training begun?")
+    for column in LOGGED:
+        if column not in steps:
+            raise InputError(f"{path}: no step has the key {column!r}; is this a training log?")
+    if not steps["step"].is_monotonic_increasing or not steps["step"].is_unique:
+        raise InputError(f"{path}: its steps are not in ascending order; did two jobs write to it?")
+    return steps
+
+
+def _check_comparable(results: Sequence[Result]) -> None:
+    first = results[0]
+    for result in results:
+        _check_same(first, result, SHARED_SETTINGS)
+        if result.at_k(1).keys() != first.at_k(1).keys():
+            raise InputError(f"{result.path}: other problems than {first.path} on {first.benchmark!r}")
+        for k in sorted({*first.ks, first.table_k} - set(result.ks)):
+            known = ", ".join(map(str, result.ks))
+            raise InputError(f"{result.path}: no pass@{k} (it has k = {known}); compute the metrics with it")
+        if result.table_k != first.table_k:
+            raise InputError(f"{result.path}: k = {result.table_k} for the table, but {first.path} has {first.table_k}")
+
+
+def _check_same(first: Result, other: Result, keys: Iterable[str]) -> None:
+    for key in keys:
+        if first.header.get(key) != other.header.get(key):
+            raise InputError(
+                f"{other.path}: {key} is {other.header.get(key)!r}, but {first.path} has "
+                f"{first.header.get(key)!r}; results in one report must share it"
+            )
+
+
+def _need(mapping: Any, key: str, path: Path) -> Any:
+    if not isinstance(mapping, dict) or mapping.get(key) is None:
+        raise InputError(f"{path}: key {key!r} is missing; is this a metrics file?")
+    return mapping[key]

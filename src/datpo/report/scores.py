@@ -1,0 +1,172 @@
+"""What a table says about a run: its scores with their uncertainty, and by how much it differs from others.
+
+Scores are per-problem values averaged over a run's seeds. Intervals are percentile bootstraps over problems
+(see `datpo.evaluate.bootstrap`): they hold for the trained seeds on other problems, not for other seeds,
+whose spread is given beside.
+
+Suffixes: P problems, S seeds, D bootstrap draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from datpo.core.seeds import generator
+from datpo.evaluate.bootstrap import Floats, Interval, paired_difference
+from datpo.report.runs import Results, Run
+
+DRAWS = 2000
+
+Metric = Literal["avg", "pass"]
+METRICS: tuple[Metric, ...] = ("avg", "pass")
+Column = tuple[str | None, Metric]  # benchmark (None: the average over benchmarks) and metric
+
+
+class Score(NamedTuple):
+    """A cell of the table, in percent.
+
+    Attributes:
+        interval: the mean over seeds, and its 95 % interval over problems.
+        spread: standard deviation between seeds; None for one seed.
+        best: whether every other run of the model is below it by more than the interval of the difference.
+    """
+
+    interval: Interval
+    spread: float | None
+    best: bool
+
+
+class Difference(NamedTuple):
+    """By how much a run is above another on the same problems, in percentage points."""
+
+    run: Run
+    against: Run
+    benchmark: str | None  # None: the problems of all benchmarks together
+    metric: Metric
+    interval: Interval
+
+
+def columns(results: Results) -> list[Column]:
+    """Each benchmark's avg@k and pass@k, and their averages over benchmarks, which all weigh the same."""
+    return [(benchmark, metric) for benchmark in [*results.benchmarks, None] for metric in METRICS]
+
+
+def column_k(results: Results, column: Column) -> int | None:
+    """The k of a column; None where benchmarks of different k are averaged."""
+    named = results.benchmarks if column[0] is None else [column[0]]
+    ks = {results.table_k(benchmark) for benchmark in named}
+    return ks.pop() if len(ks) == 1 else None
+
+
+def scores(results: Results) -> dict[tuple[Run, Column], Score]:
+    """What every run reaches in every column."""
+    found: dict[tuple[Run, Column], Score] = {}
+    for model in results.models:
+        runs = results.of_model(model)
+        for column in columns(results):
+            strata = {run: _strata(results, run, column) for run in runs}
+            best = _best(strata)
+            for run in runs:
+                found[run, column] = _score(strata[run], best == run)
+    return found
+
+
+def difference(results: Results, run: Run, against: Run, column: Column) -> Interval:
+    """By how much `run` is above `against` in a column, in points, both read on the same drawn problems."""
+    return _ahead(_strata(results, run, column), _strata(results, against, column))
+
+
+def _strata(results: Results, run: Run, column: Column) -> list[Floats]:
+    """For every benchmark of a column the values (S, P) in percent."""
+    benchmark, metric = column
+    named = results.benchmarks if benchmark is None else [benchmark]
+    return [100 * np.array([list(seed.values()) for seed in seed_values(results, run, name, metric)]) for name in named]
+
+
+def _score(strata: Sequence[Floats], best: bool) -> Score:
+    seeds_S = np.mean([values_SP.mean(axis=1) for values_SP in strata], axis=0)
+    spread = float(np.std(seeds_S, ddof=1)) if len(seeds_S) > 1 else None
+    return Score(stratified([values_SP.mean(axis=0) for values_SP in strata]), spread, best)
+
+
+def _best(strata: Mapping[Run, Sequence[Floats]]) -> Run | None:
+    """The run above all others, if the interval of its difference to each of them says so."""
+    top = max(strata, key=lambda run: float(np.mean([values_SP.mean() for values_SP in strata[run]])))
+    others = [run for run in strata if run != top]
+    supported = bool(others) and all(_ahead(strata[top], strata[run]).low > 0 for run in others)
+    return top if supported else None
+
+
+def _ahead(ours: Sequence[Floats], theirs: Sequence[Floats]) -> Interval:
+    pairs = zip(ours, theirs, strict=True)
+    return stratified([ours_SP.mean(axis=0) - theirs_SP.mean(axis=0) for ours_SP, theirs_SP in pairs])
+
+
+def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> list[Mapping[str, float]]:
+    """For every seed of a run avg@k or pass@k by problem, as fractions, problems in ascending order of id."""
+    k = 1 if metric == "avg" else results.table_k(benchmark)
+    return [dict(sorted(result.at_k(k).items())) for result in results.of(run, benchmark)]
+
+
+def stratified(strata: Sequence[Floats], draws: int = DRAWS) -> Interval:
+    """The mean of the strata's means, problems drawn anew within each stratum.
+
+    With one stratum this is `datpo.evaluate.bootstrap.intervals`, draw for draw: a table of one benchmark has
+    the same interval in its average.
+
+    Args:
+        strata: per-problem values (P,) of each benchmark.
+        draws: bootstrap resamples.
+    """
+    value = float(np.mean([values_P.mean() for values_P in strata]))
+    if any(len(values_P) == 1 for values_P in strata):
+        return Interval(value, float("nan"), float("nan"))
+    drawn_D = np.zeros(draws)
+    for index, values_P in enumerate(strata):
+        drawn_D += _times(len(values_P), draws, index) @ values_P / len(values_P) / len(strata)
+    low, high = np.quantile(drawn_D, [0.025, 0.975])
+    return Interval(value, float(low), float(high))
+
+
+@lru_cache(maxsize=16)  # a table reads the same draws in every cell
+def _times(problems: int, draws: int, stratum: int) -> Floats:
+    """How often each problem was drawn (D, P)."""
+    rng = generator(stratum, "bootstrap")
+    return rng.multinomial(problems, np.full(problems, 1 / problems), size=draws).astype(float)
+
+
+def differences(results: Results) -> list[Difference]:
+    """Each run against the untrained Base, and each other one against GRPO, paired by problem.
+
+    A model without a Base or GRPO run has no differences to it.
+    """
+    found = []
+    for model in results.models:
+        runs = results.of_model(model)
+        base, grpo = Run(model, "base", "base"), Run(model, "grpo", "grpo")
+        pairs = [(run, base) for run in runs if run != base and base in runs]
+        pairs += [(run, grpo) for run in runs if run not in (base, grpo) and grpo in runs]
+        found += [
+            Difference(run, against, benchmark, metric, _paired(results, run, against, benchmark, metric))
+            for run, against in pairs
+            for benchmark in [*results.benchmarks, None]
+            for metric in METRICS
+        ]
+    return found
+
+
+def _paired(results: Results, run: Run, against: Run, benchmark: str | None, metric: Metric) -> Interval:
+    named = results.benchmarks if benchmark is None else [benchmark]
+
+    def pooled(one: Run) -> list[dict[str, float]]:
+        seeds: list[dict[str, float]] = [{} for _ in results.seeds(one)]
+        for name in named:
+            for seed, values in zip(seeds, seed_values(results, one, name, metric), strict=True):
+                seed |= {f"{name}/{problem}": 100 * value for problem, value in values.items()}
+        return seeds
+
+    return paired_difference(pooled(run), pooled(against), DRAWS)

@@ -1,0 +1,243 @@
+"""The main table: every run of every model on every benchmark (the paper's Table 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from datpo.core.files import whole_file
+from datpo.evaluate.bootstrap import Interval
+from datpo.report.accounts import Account, accounts
+from datpo.report.markup import (
+    booktabs,
+    interval_text,
+    latex,
+    latex_score,
+    markdown,
+    markdown_score,
+    pipe_table,
+)
+from datpo.report.notes import table_notes
+from datpo.report.paper import Paper, load_paper
+from datpo.report.runs import Results, Run, benchmark_label, load_results, load_training
+from datpo.report.scores import (
+    METRICS,
+    Column,
+    Difference,
+    Score,
+    column_k,
+    columns,
+    differences,
+    scores,
+)
+
+ACCOUNT_COLUMNS = (
+    *("seeds", "steps", "tokens per question", "generated tokens", "updates"),
+    *("entropy at end", "zero-signal", "wall time"),
+)
+ACCOUNT_DIGITS = {
+    "steps": 1,
+    "tokens_per_question": 1,
+    "generated_tokens": None,
+    "updates": 1,
+    "entropy_at_end": 4,
+    "zero_signal": 4,
+    "seconds": 1,
+}
+Grid = list[list[str]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """All that stands in the main table."""
+
+    results: Results
+    scores: Mapping[tuple[Run, Column], Score]
+    costs: Mapping[Run, Account]
+    differences: Sequence[Difference]
+    paper: Paper
+
+    def published(self, run: Run, column: Column) -> float | None:
+        """The paper's value of a cell, at the paper's scale only."""
+        return self.paper.value(self.results, run, column) if self.results.scale == "paper" else None
+
+    def title(self, column: Column) -> tuple[str, str]:
+        """The heading of a column: benchmark, and metric with its k."""
+        benchmark, metric = column
+        name = "Average" if benchmark is None else benchmark_label(benchmark)
+        return name, f"{metric}@{column_k(self.results, column) or 'k'}"
+
+
+def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) -> None:
+    """Put all runs side by side: what they score, how sure that is, and what their training took.
+
+    Writes `table2.csv`, `table2_differences.csv`, `table2.md` and `table2.tex` (booktabs) into a folder.
+
+    Args:
+        metrics: metrics files of all runs (the base model's too), seeds and benchmarks.
+        logs: training logs `…/MODEL/METHOD/RUN/seedN/metrics.jsonl` of all trained runs.
+        published: the paper's numbers (YAML, section `table2`); shown only if the scale is `paper`.
+        out: the folder.
+
+    Raises:
+        InputError: runs that cannot stand in one table (another n, a missing benchmark, k, seed or log).
+    """
+    results = load_results(metrics)
+    table = Table(
+        results,
+        scores(results),
+        accounts(results, load_training(logs)),
+        differences(results),
+        load_paper(published),
+    )
+    notes = table_notes(results, table.scores, table.costs, table.paper)
+    out = Path(out)
+    _write(out / "table2.csv", _wide(table).to_csv(index=False))
+    _write(out / "table2_differences.csv", _long(table).to_csv(index=False))
+    _write(out / "table2.md", _markdown(table, notes))
+    _write(out / "table2.tex", _latex(table, notes))
+
+
+def _write(path: Path, text: str) -> None:
+    with whole_file(path) as handle:
+        handle.write(text)
+
+
+def _wide(table: Table) -> pd.DataFrame:
+    """One row a run; scores in percent with one decimal."""
+    rows = []
+    for run in table.results.runs:
+        row: dict[str, object] = {"scale": table.results.scale, **asdict(run), "label": run.label}
+        row["seeds"] = len(table.results.seeds(run))
+        for column in columns(table.results):
+            name = f"{column[0] or 'average'}_{column[1]}"
+            row |= {f"{name}{part}": value for part, value in _score_fields(table, run, column).items()}
+        cost = table.costs.get(run)
+        for key, digits in ACCOUNT_DIGITS.items():
+            row[key] = "" if cost is None else round(getattr(cost, key), digits)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _score_fields(table: Table, run: Run, column: Column) -> dict[str, object]:
+    """The parts of a cell by the end of their column's name."""
+    (value, low, high), spread, best = table.scores[run, column]
+    fields: dict[str, object] = {
+        "": round(value, 1),
+        "_low": round(low, 1),
+        "_high": round(high, 1),
+        "_seed_sd": None if spread is None else round(spread, 1),
+        "_best": best,
+        "_k": column_k(table.results, column) or "",
+    }
+    if table.results.scale == "paper":
+        paper = table.published(run, column)
+        fields |= {"_paper": paper, "_minus_paper": None if paper is None else round(value - paper, 1)}
+    return fields
+
+
+def _long(table: Table) -> pd.DataFrame:
+    """One row a difference, in percentage points."""
+    header = [*("model", "method", "run", "label", "against"), *("benchmark", "metric", "k"), *Interval._fields]
+    rows = [
+        [
+            *asdict(found.run).values(),
+            found.run.label,
+            found.against.label,
+            found.benchmark or "all",
+            found.metric,
+            column_k(table.results, (found.benchmark, found.metric)) or "",
+            *(round(value, 2) for value in found.interval),
+        ]
+        for found in table.differences
+    ]
+    return pd.DataFrame(rows, columns=header).rename(columns={"value": "difference"})
+
+
+def _score_rows(table: Table, show: Callable[[Score, float | None], str], plain: Callable[[str], str]) -> Grid:
+    return [
+        [
+            plain(run.model),
+            plain(run.label),
+            *(show(table.scores[run, column], table.published(run, column)) for column in columns(table.results)),
+        ]
+        for run in table.results.runs
+    ]
+
+
+def _account_rows(table: Table, plain: Callable[[str], str]) -> Grid:
+    rows = []
+    for run in table.results.runs:
+        cost = table.costs.get(run)
+        cells = ["–"] * (len(ACCOUNT_COLUMNS) - 1) if cost is None else _account_cells(cost)
+        seeds = str(len(table.results.seeds(run)))
+        rows.append([plain(text) for text in [run.model, run.label, seeds, *cells]])
+    return rows
+
+
+def _account_cells(cost: Account) -> list[str]:
+    return [
+        f"{cost.steps:,.0f}",
+        f"{cost.tokens_per_question:,.1f}",
+        f"{cost.generated_tokens:,.0f}",
+        f"{cost.updates:,.0f}",
+        f"{cost.entropy_at_end:.3f}",
+        f"{cost.zero_signal:.2f}",
+        _duration(cost.seconds),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _difference_rows(table: Table, show: Callable[[str], str], plain: Callable[[str], str]) -> Grid:
+    rows: dict[tuple[Run, Run], list[str]] = {}
+    for found in table.differences:
+        head = [plain(found.run.model), plain(f"{found.run.label} − {found.against.label}")]
+        cell = show(interval_text(found.interval))
+        rows.setdefault((found.run, found.against), head).append(cell)
+    return list(rows.values())
+
+
+def _titles(table: Table, last: str) -> list[tuple[str, str]]:
+    titles = [table.title(column) for column in columns(table.results)]
+    return [*titles[: -len(METRICS)], *((last, name) for _, name in titles[-len(METRICS) :])]
+
+
+def _markdown(table: Table, notes: Sequence[str]) -> str:
+    def heads(last: str) -> list[str]:
+        return ["model", "run", *(markdown(" ".join(title)) for title in _titles(table, last))]
+
+    parts = [
+        f"# Benchmarks at scale {markdown(table.results.scale)}",
+        pipe_table(heads("Average"), _score_rows(table, markdown_score, markdown), 2),
+        "## What each training took",
+        pipe_table(["model", "run", *ACCOUNT_COLUMNS], _account_rows(table, markdown), 2),
+    ]
+    if table.differences:
+        parts += ["## Paired differences in points, with 95 % intervals"]
+        parts += [pipe_table(heads("all"), _difference_rows(table, str, markdown), 2)]
+    parts += ["## Notes", "\n".join(f"- {markdown(note)}" for note in notes)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _latex(table: Table, notes: Sequence[str]) -> str:
+    def heads(last: str) -> list[tuple[str, str]]:
+        titles = [(latex(group), latex(name)) for group, name in _titles(table, last)]
+        return [("", "Model"), ("", "Run"), *titles]
+
+    account = [("", name) for name in ("Model", "Run", *ACCOUNT_COLUMNS)]
+    parts = [
+        "% needs \\usepackage{booktabs}",
+        booktabs(heads("Average"), _score_rows(table, latex_score, latex), 2),
+        booktabs(account, _account_rows(table, latex), 2),
+    ]
+    if table.differences:
+        parts.append(booktabs(heads("all"), _difference_rows(table, latex, latex), 2))
+    return "\n\n".join([*parts, *(latex(note) for note in notes)]) + "\n"

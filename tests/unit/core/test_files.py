@@ -1,0 +1,91 @@
+import errno
+import json
+import os
+
+import pytest
+from tests.trees import PROBLEM
+
+from datpo.core.errors import InputError
+from datpo.core.files import read_json, read_jsonl, whole_file, whole_folder, write_json, write_jsonl
+from datpo.core.problem import load_problems, save_problems
+from datpo.core.seeds import seed
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path):
+    write_json(tmp_path / "a.json", {"x": 1})
+    with pytest.raises(RuntimeError), whole_file(tmp_path / "a.json") as handle:
+        handle.write("half")
+        raise RuntimeError
+    assert read_json(tmp_path / "a.json") == {"x": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_disk_that_fills_leaves_the_old_file_and_no_new_one(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "a.jsonl", [{"x": 1}])
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_jsonl(tmp_path / "a.jsonl", [{"x": 2}])
+    assert read_jsonl(tmp_path / "a.jsonl") == [{"x": 1}]
+    with pytest.raises(OSError, match="No space left"), whole_folder(tmp_path / "b") as folder:
+        (folder / "weights").write_text("0")
+    assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_a_folder_replaces_the_old_one_whole(tmp_path):
+    for content in ("old", "new"):
+        with whole_folder(tmp_path / "out") as folder:
+            (folder / content).write_text(content)
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [('{"a": 1}\n{"a": ', "line 2 is not JSON"), ('{"a": 1}\n[1]\n', "line 2 is not a JSON object")],
+)
+def test_damaged_lines_are_named(tmp_path, text, message):
+    path = tmp_path / "a.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_jsonl(path)
+
+
+def test_missing_files_are_named(tmp_path):
+    with pytest.raises(InputError, match=r"a\.jsonl: no such file"):
+        read_jsonl(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "no problems"),
+        ([{"id": "a", "problem": "?", "answer": "1"}] * 2, "'a': the id occurs twice"),
+        ([{"id": "a", "problem": " ", "answer": "1"}], "'a': field 'problem' is missing or empty"),
+        ([{"id": "a", "problem": "?"}], "'a': field 'answer' is missing or empty"),
+        ([{"problem": "?", "answer": "1"}], "'in row 1': field 'id' is missing"),
+    ],
+)
+def test_bad_problem_files_are_refused_by_name(tmp_path, rows, message):
+    path = tmp_path / "p.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(InputError, match=message):
+        load_problems(path)
+
+
+def test_problems_round_trip(tmp_path):
+    save_problems(tmp_path / "p.jsonl", [PROBLEM])
+    assert load_problems(tmp_path / "p.jsonl") == [PROBLEM]
+
+
+def test_an_answer_of_zero_is_an_answer(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"id": 1, "problem": "?", "answer": "0"}\n')
+    assert load_problems(tmp_path / "p.jsonl")[0].answer == "0"
+
+
+def test_seeds_depend_on_every_name_and_their_borders():
+    seeds = [seed(0), seed(1), seed(0, "a"), seed(0, "a", 1), seed(0, "a1"), seed(0, "a", 1, ""), seed(0, 1, "a")]
+    assert len(set(seeds)) == len(seeds)
+    assert seed(3, "rollout", "p", 2) == seed(3, "rollout", "p", 2) < 2**63

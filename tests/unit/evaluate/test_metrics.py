@@ -1,0 +1,175 @@
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+
+from datpo.core.errors import InputError
+from datpo.evaluate.bootstrap import intervals, paired_difference
+from datpo.evaluate.majority import maj_at_k
+from datpo.evaluate.metrics import avg_at_k, metrics_file, pass_at_k, values_at_k
+
+from .files import write_problems, write_scores
+
+
+@pytest.mark.parametrize(("n", "c"), [(n, c) for n in range(1, 8) for c in range(n + 1)])
+def test_pass_at_k_is_the_mean_over_all_subsets(n, c):
+    samples = [1] * c + [0] * (n - c)
+    for k in range(1, n + 1):
+        expected = np.mean([any(subset) for subset in itertools.combinations(samples, k)])
+        assert pass_at_k(n, c, k) == pytest.approx(expected, abs=1e-12)
+
+
+def test_pass_at_k_of_many_problems_and_all_k():
+    n, c = np.array([4, 8]), np.array([1, 0])
+    values = pass_at_k(n, c, [1, 2, 4])
+    assert values.shape == (2, 3)
+    assert values == pytest.approx(np.array([[0.25, 0.5, 1.0], [0, 0, 0]]))
+    assert pass_at_k(n, c, 2).shape == (2,)
+    assert pass_at_k(4, 1, 2).shape == ()
+
+
+def test_large_counts_stay_exact():
+    # 1 - C(9990, 5000) / C(10000, 5000): about 1 - 2^-10, no overflow
+    assert pass_at_k(10000, 10, 5000) == pytest.approx(1 - 0.5**10, abs=1e-5)
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(2, 0, 5), (3, 1, 4), (4, 1, 0), (4, 5, 1), (4, -1, 1), (0, 0, 1)])
+def test_pass_at_k_refuses_what_cannot_be_estimated(n, c, k):
+    with pytest.raises(InputError):
+        pass_at_k(n, c, k)
+
+
+def test_the_error_names_problem_and_k():
+    with pytest.raises(InputError, match=r"pass@8.*'second'.*3 samples"):
+        pass_at_k([8, 3], [1, 1], [1, 8], ["first", "second"])
+
+
+def test_avg_weighs_problems_alike_and_leaves_lost_samples_out():
+    assert avg_at_k([[1] * 8, [0, 0]]).value == 0.5
+    average = avg_at_k([[1, 0, None, 1]])
+    assert average.value == pytest.approx(2 / 3)
+    assert average.missing == 1
+    with pytest.raises(InputError, match="'lost'"):
+        avg_at_k([[1], [None]], ["fine", "lost"])
+
+
+def test_all_k_of_a_large_benchmark_within_two_seconds():
+    rng = np.random.default_rng(0)
+    correct = rng.random((500, 256)) < rng.random((500, 1))
+    began = time.perf_counter()
+    values = pass_at_k(np.full(500, 256), correct.sum(axis=1), np.arange(1, 257))
+    found = intervals(values, draws=2000)
+    assert time.perf_counter() - began < 2
+    assert len(found) == 256
+    assert all(a.value <= b.value + 1e-12 for a, b in itertools.pairwise(found))
+
+
+@pytest.fixture
+def files(tmp_path):
+    problems = write_problems(tmp_path / "problems.jsonl", {"p": "0", "q": "0"})
+    scores = write_scores(
+        tmp_path / "scores.jsonl",
+        {"p": ["right", "right", "wrong", "no_answer"], "q": ["wrong", "wrong", "timeout", "right"]},
+        duplicates=2,
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text("{k: [1, 2, 4], bootstrap: 500, seed: 0}")
+    return {
+        "config": config,
+        "scores": scores,
+        "problems": problems,
+        "out": tmp_path / "out" / "metrics.json",
+    }
+
+
+def test_the_metrics_document(files):
+    metrics_file(**files)
+    found = json.loads(files["out"].read_text())
+    assert found["header"]["kind"] == "scores"
+    assert (found["n"], found["problems"]) == (4, 2)
+    assert found["avg"]["value"] == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert found["pass"]["1"] == pytest.approx(found["avg"])
+    # p: 1 - C(2,2)/C(4,2) = 5/6; q: 1 - C(3,2)/C(4,2) = 1/2
+    assert found["pass"]["2"]["value"] == pytest.approx((5 / 6 + 1 / 2) / 2)
+    assert found["pass"]["4"]["value"] == 1.0
+    assert found["maj"]["4"]["value"] == 0.5  # p: right 2 to 1; q: wrong 2 to 1
+    assert found["maj"]["1"]["value"] == pytest.approx(found["avg"]["value"])
+    assert found["avg"]["low"] <= found["avg"]["value"] <= found["avg"]["high"]
+    assert found["rates"] == {
+        "truncated": 0, "no_answer": 1 / 8, "timeout": 1 / 8, "bad_key": 0, "missing": 0, "duplicate": 2 / 8,
+    }  # fmt: skip
+    assert found["per_problem"] == [
+        {"problem": "p", "level": 1, "n": 4, "correct": 2},
+        {"problem": "q", "level": 1, "n": 4, "correct": 1},
+    ]
+    assert values_at_k(found, 2) == pytest.approx({"p": 5 / 6, "q": 1 / 2})
+    assert paired_difference([values_at_k(found, 1)], [values_at_k(found, 1)]).value == 0
+
+
+def test_lost_samples_are_reported_and_lower_n(files, tmp_path):
+    write_scores(files["scores"], {"p": ["right", "missing", "wrong", "right"], "q": ["wrong"] * 4})
+    with pytest.raises(InputError, match=r"pass@4.*'p'.*3 samples"):
+        metrics_file(**files)
+    files["config"].write_text("{k: [1, 2]}")
+    metrics_file(**files)
+    found = json.loads(files["out"].read_text())
+    assert found["rates"]["missing"] == 1 / 8
+    assert found["avg"]["value"] == pytest.approx((2 / 3 + 0) / 2)
+    assert found["per_problem"][0] == {"problem": "p", "level": 1, "n": 3, "correct": 2}
+    files["config"].write_text("{k: [4], missing: wrong}")
+    metrics_file(**files)
+    found = json.loads(files["out"].read_text())
+    assert found["avg"]["value"] == pytest.approx((2 / 4 + 0) / 2)
+    assert found["rates"]["missing"] == 1 / 8
+
+
+def test_k_above_n(files):
+    files["config"].write_text("{k: [1, 8]}")
+    with pytest.raises(InputError, match="pass@8"):
+        metrics_file(**files)
+    assert not files["out"].exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{K: [1]}",
+        "{k: 8}",
+        "{k: []}",
+        "{k: [1, 1]}",
+        "{k: [true]}",
+        "{bootstrap: 0}",
+        "{missing: yes}",
+        "[1]",
+    ],
+)
+def test_bad_settings(files, text):
+    files["config"].write_text(text)
+    with pytest.raises(InputError, match=r"config\.yaml"):
+        metrics_file(**files)
+
+
+def test_bad_keys_and_other_problems_are_refused(files):
+    write_scores(files["scores"], {"p": ["right"] * 4, "q": ["bad_key"] * 4})
+    with pytest.raises(InputError, match="'q'"):
+        metrics_file(**files)
+    write_scores(files["scores"], {"p": ["right"] * 4, "r": ["right"] * 4})
+    with pytest.raises(InputError, match="'r'"):
+        metrics_file(**files)
+
+
+def test_one_problem_has_a_value_but_no_interval(files):
+    write_problems(files["problems"], {"p": "0"})
+    write_scores(files["scores"], {"p": ["right", "wrong", "wrong", "wrong"]})
+    metrics_file(**files)
+    assert json.loads(files["out"].read_text())["avg"] == {"value": 0.25, "low": None, "high": None}
+
+
+def test_maj_of_a_large_benchmark_is_affordable():
+    rng = np.random.default_rng(0)
+    classes = rng.integers(-1, 100, (500, 256))
+    began = time.perf_counter()
+    maj_at_k((classes == 0).tolist(), classes.tolist(), [1, 8, 64, 256])
+    assert time.perf_counter() - began < 20

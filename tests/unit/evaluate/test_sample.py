@@ -1,0 +1,100 @@
+import json
+
+import pytest
+import yaml
+
+from datpo.core.errors import InputError
+from datpo.core.files import read_jsonl
+from datpo.core.problem import load_problems, save_problems
+from datpo.evaluate import sample
+from datpo.evaluate.sample import sample_file
+from tests.conftest import PROMPT
+
+
+def settings(**changes):
+    return {
+        "identity": {"scale": "test", "model": "small", "method": "base", "run": "base", "seed": 0},
+        "benchmark": "easy",
+        "domain": "moves",
+        "prompt": PROMPT,
+        "n": 4,
+        "temperature": 1.0,
+        "max_new_tokens": 40,
+        "engine": "hf",
+        "generation_batch": 16,
+        "seed": 0,
+        "truncated": "wrong",
+        **changes,
+    }
+
+
+def run(folder, problems, checkpoint, **changes):
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings(**changes)))
+    sample_file(folder / "config.yaml", problems, checkpoint, folder / "work", folder / "samples.jsonl")
+    header, *rows = read_jsonl(folder / "samples.jsonl")
+    return header, rows
+
+
+def test_rows_and_header(tmp_path, easy_problems, base_checkpoint):
+    header, rows = run(tmp_path, easy_problems, base_checkpoint)
+    ids = [problem.id for problem in load_problems(easy_problems)]
+    assert [(row["problem"], row["sample"]) for row in rows] == [(i, s) for i in ids for s in range(4)]
+    assert len({row["seed"] for row in rows}) == len(rows)
+    assert header["kind"] == "samples"
+    assert (header["n"], header["problems"]) == (4, len(ids))
+    assert len(header["checkpoint"]) == 64
+    assert {"torch", "transformers"} <= set(header["versions"])
+    assert all(row["finish"] in ("stop", "length") for row in rows)
+    assert any("\\boxed{" in row["text"] for row in rows)
+
+
+def test_samples_do_not_depend_on_order_or_batch(tmp_path, easy_problems, base_checkpoint):
+    _, rows = run(tmp_path / "one", easy_problems, base_checkpoint)
+    save_problems(tmp_path / "turned.jsonl", load_problems(easy_problems)[::-1])
+    _, turned = run(tmp_path / "two", tmp_path / "turned.jsonl", base_checkpoint, generation_batch=64)
+    key = lambda row: (row["problem"], row["sample"])  # noqa: E731
+    assert sorted(rows, key=key) == sorted(turned, key=key)
+
+
+def test_an_interrupted_job_goes_on_where_it_stopped(tmp_path, easy_problems, base_checkpoint, monkeypatch):
+    _, whole = run(tmp_path / "whole", easy_problems, base_checkpoint)
+    asked = []
+    real = sample.sample_problems
+
+    def dies(policy, problems, given):
+        asked.extend(problem.id for problem in problems)
+        if len(asked) > 8:
+            raise KeyboardInterrupt
+        return real(policy, problems, given)
+
+    monkeypatch.setattr(sample, "sample_problems", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", easy_problems, base_checkpoint)
+    assert not (tmp_path / "cut" / "samples.jsonl").exists()
+    (partial,) = (tmp_path / "cut" / "work").iterdir()
+    with partial.open("a") as handle:  # a problem that was being written when the job died
+        handle.write(json.dumps({"problem": asked[8], "sample": 0}) + "\n" + '{"problem": "')
+    done = set(asked[:8])
+    asked.clear()
+    monkeypatch.setattr(sample, "sample_problems", lambda p, q, s: (asked.extend(x.id for x in q), real(p, q, s))[1])
+    _, rows = run(tmp_path / "cut", easy_problems, base_checkpoint)
+    assert rows == whole
+    assert not done & set(asked)
+    assert list((tmp_path / "cut" / "work").iterdir()) == []
+
+
+def test_greedy_samples_are_one_sample(tmp_path, easy_problems, base_checkpoint):
+    with pytest.raises(InputError, match="greedy samples are all the same"):
+        run(tmp_path, easy_problems, base_checkpoint, temperature=0.0, n=16)
+
+
+def test_new_tokens_give_way_to_the_context_window(tmp_path, easy_problems, base_checkpoint):
+    _, rows = run(tmp_path, easy_problems, base_checkpoint, max_new_tokens=100_000, n=1)
+    assert all(row["tokens"] < 400 for row in rows)
+
+
+def test_a_checkpoint_without_weights_is_named(tmp_path, easy_problems):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty: no weights"):
+        run(tmp_path / "run", easy_problems, tmp_path / "empty")

@@ -1,0 +1,119 @@
+r"""The domain `math` on the sets of cases with known right values, and its interface."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from datpo.core.errors import InputError
+from datpo.core.problem import Problem
+from datpo.evaluate.verify import DOMAINS, VERDICTS, Verdict, grade_all
+from datpo.evaluate.verify.math import grade
+
+CASES = Path(__file__).resolve().parents[4] / ".." / "shared" / "cases"
+needs_cases = pytest.mark.skipif(not CASES.exists(), reason="the cases with known right values are not here")
+
+
+def read(name):
+    with (CASES / name).open() as lines:
+        return [json.loads(line) for line in lines]
+
+
+def graded(rows):
+    """(row, verdict) for rows with a gold and a response."""
+    pairs = [(Problem(str(row["id"]), "?", row["gold"]), row["response"]) for row in rows]
+    return list(zip(rows, grade_all("math", pairs), strict=True))
+
+
+def mistakes(found):
+    return [
+        (row["id"], row["gold"][:80], verdict)
+        for row, verdict in found
+        if (verdict.verdict == "right") != row["correct"]
+    ]
+
+
+@needs_cases
+def test_the_rules():
+    rows = [row for row in read("grading_rules.jsonl") if not row["debatable"]]
+    wrong = mistakes(graded(rows))
+    assert len(wrong) <= 0.01 * len(rows), wrong
+
+
+@needs_cases
+def test_real_answers_in_boxes():
+    rows = [row for row in read("grading_real.jsonl") if row["kind"] != "full_response_no_box"]
+    found = graded(rows)
+    wrong = mistakes(found)
+    assert len(wrong) <= 0.015 * len(rows), wrong
+    assert not [row["id"] for row, verdict in found if verdict.verdict == "right" and not row["correct"]]
+
+
+@needs_cases
+def test_real_answers_without_a_box_have_no_answer():
+    rows = [row for row in read("grading_real.jsonl") if row["kind"] == "full_response_no_box"]
+    assert {verdict.verdict for _, verdict in graded(rows)} == {"no_answer"}
+
+
+@needs_cases
+def test_reported_faults_of_other_checkers():
+    statuses = {"gold_unparsed, counted and reported": "bad_key", "gold_missing": "bad_key"}
+    for row in read("reported.jsonl"):
+        if not row["area"].startswith("a-verify"):
+            continue
+        given, expected = row["input"], row["expected"]
+        response = given.get("response", given.get("prefix", "") + given.get("suffix", ""))
+        pair = (Problem(row["id"], "?", given["gold"]), response)
+        for verdict in grade_all("math", [pair] * given.get("repeat", 1)):
+            assert (verdict.reward == 1) == expected.get("correct", False), row
+            if "status" in expected:
+                assert verdict.verdict == statuses[expected["status"]], row
+        if "suffix_alone_correct" in expected:
+            assert grade(given["gold"], given["suffix"]).reward == expected["suffix_alone_correct"]
+
+
+def test_verdicts():
+    assert grade("5", r"\boxed{5.0}") == Verdict("right", "5.0")
+    assert grade("5", r"\boxed{6}") == Verdict("wrong", "6")
+    assert grade("5", "five") == Verdict("no_answer", None)
+    assert grade("", "five") == Verdict("bad_key", None)
+    assert grade("see the figure", r"\boxed{5}") == Verdict("bad_key", "5")
+    assert [Verdict(verdict, None).reward for verdict in VERDICTS] == [1.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_order_is_kept_and_equal_pairs_are_worked_out_once():
+    problem = Problem("p", "?", "x+1")
+    responses = [rf"\boxed{{{answer}}}" for answer in ("1+x", "x", "2", "1+x", "x+1")] * 20
+    verdicts = [verdict.verdict for verdict in grade_all("math", [(problem, text) for text in responses])]
+    assert verdicts == ["right", "wrong", "wrong", "right", "right"] * 20
+    assert grade_all("math", []) == []
+
+
+def test_answers_are_compared_with_each_other_not_with_the_key():
+    math, problem = DOMAINS["math"], Problem("p", "?", "7")
+    assert math.equivalent(problem, "0.5", r"\frac{1}{2}")
+    assert math.equivalent(problem, "1, 2", r"\{2, 1\}")
+    assert math.equivalent(problem, "", "")
+    assert not math.equivalent(problem, "0.5", "7")
+    assert not math.equivalent(problem, "see above", "7")
+
+
+def test_any_thread_may_grade():
+    found = {}
+    pairs = [(Problem("p", "?", r"\frac{1}{3}"), rf"\boxed{{\frac{{{n}}}{{3 \cdot 1^x}}}}") for n in range(4)]
+
+    def work(number):
+        found[number] = [verdict.verdict for verdict in grade_all("math", pairs)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert found == dict.fromkeys(range(8), ["wrong", "right", "wrong", "wrong"])
+
+
+def test_an_unknown_domain_is_named():
+    with pytest.raises(InputError, match="chemistry"):
+        grade_all("chemistry", [])
