@@ -23,7 +23,7 @@ class Muon(torch.optim.Optimizer):
         super().__init__(matrices, {"lr": lr, "momentum": momentum})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient."""
         for group in self.param_groups:
             by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
@@ -38,7 +38,8 @@ class Muon(torch.optim.Optimizer):
 
     def _momentum(self, weight: torch.nn.Parameter, momentum: float) -> torch.Tensor:
         """The gradient looked ahead along its running mean."""
-        mean = self.state[weight].setdefault("mean", torch.zeros_like(weight))
+        assert weight.grad is not None
+        mean: torch.Tensor = self.state[weight].setdefault("mean", torch.zeros_like(weight))
         mean.lerp_(weight.grad, 1 - momentum)
         return weight.grad.lerp(mean, momentum)
 

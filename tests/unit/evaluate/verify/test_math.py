@@ -1,15 +1,20 @@
 r"""The domain `math` on the sets of cases with known right values, and its interface."""
 
 import json
+import re
 import threading
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.evaluate.verify import DOMAINS, VERDICTS, Verdict, grade_all
+from datpo.evaluate.verify import DOMAINS, VERDICTS, Verdict, grade_all, shapes
+from datpo.evaluate.verify.compare import judge
+from datpo.evaluate.verify.keys import is_no_key, is_readable
 from datpo.evaluate.verify.math import grade
+from datpo.evaluate.verify.normalise import normalise
 
 CASES = Path(__file__).resolve().parents[4] / ".." / "shared" / "cases"
 needs_cases = pytest.mark.skipif(not CASES.exists(), reason="the cases with known right values are not here")
@@ -73,6 +78,39 @@ def test_reported_faults_of_other_checkers():
             assert grade(given["gold"], given["suffix"]).reward == expected["suffix_alone_correct"]
 
 
+def keys(name):
+    """The different keys of a problem file."""
+    with (CASES.parent / "data" / f"{name}.jsonl").open() as lines:
+        return sorted({str(json.loads(line)["answer"]) for line in lines})
+
+
+@needs_cases
+@pytest.mark.parametrize("name", ["math500", "aime2024", "aime2025", "amc23", "math_train", "mmlu_pro_sample"])
+def test_every_key_of_the_benchmarks_can_be_read(name):
+    unread = [key for key in keys(name) if is_no_key(key) or not is_readable(shapes.read(normalise(key)))]
+    assert not unread
+
+
+def mutant(key, random):
+    """A key with one digit, sign or variable changed, so that it says something else."""
+    at = random.randrange(len(key))
+    if key[at].isdigit():
+        other = str((int(key[at]) + random.randint(1, 8)) % 10)
+    else:
+        other = {"+": "-", "-": "+", "<": ">", ">": "<"}.get(key[at])
+    return None if other is None else key[:at] + other + key[at + 1 :]
+
+
+@needs_cases
+@pytest.mark.slow
+def test_a_key_with_one_sign_or_digit_changed_is_another():
+    random = Random(0)
+    pairs = [(key, mutant(key, random)) for key in keys("math_train") for _ in range(2)]
+    pairs = [(key, other) for key, other in pairs if other and not re.search(r"\^\{?\d\}?$", key)]  # 45 units^2
+    assert len(pairs) > 1000
+    assert not [pair for pair in pairs if judge(*pair) == "right"]
+
+
 def test_verdicts():
     assert grade("5", r"\boxed{5.0}") == Verdict("right", "5.0")
     assert grade("5", r"\boxed{6}") == Verdict("wrong", "6")
@@ -111,7 +149,7 @@ def test_any_thread_may_grade():
         thread.start()
     for thread in threads:
         thread.join(120)
-    assert found == dict.fromkeys(range(8), ["wrong", "right", "wrong", "wrong"])
+    assert found == {number: ["wrong", "right", "wrong", "wrong"] for number in range(8)}
 
 
 def test_an_unknown_domain_is_named():

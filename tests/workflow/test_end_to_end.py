@@ -1,0 +1,32 @@
+"""The whole path for real, small: from nothing to the table, as a new user runs it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from tests.workflow.project import copy_project
+
+CI = ("--cores", "2", "--config", "scale=ci")
+
+
+def test_scale_ci_runs_from_nothing_to_the_table_and_then_has_nothing_to_do(tmp_path: Path) -> None:
+    tree = copy_project(tmp_path / "project")
+    tree.snakemake(*CI)
+    results = tree.root / "results/ci"
+
+    with (results / "tables/table2.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["label"] for row in rows] == ["Base", "GRPO", "DATPO"]
+    assert all(0 <= float(row["average_avg"]) <= float(row["average_pass"]) <= 100 for row in rows)
+    assert "| DATPO |" in (results / "tables/table2.md").read_text()
+    assert "\\toprule" in (results / "tables/table2.tex").read_text()
+    for figure in ("pass_at_k", "learning_curves"):
+        assert (results / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (results / f"figures/{figure}.svg").read_text()
+    assert (results / "ci/difficulty/counts.csv").read_text().startswith("subset,")
+    assert "100%" in (results / "ci/datpo/datpo/seed0/logs/train.log").read_text()
+
+    assert tree.plan(*CI) == {}
+    tree.snakemake("--report", "results/ci/report.html", *CI)
+    assert (results / "report.html").stat().st_size > 100_000

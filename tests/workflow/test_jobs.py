@@ -1,0 +1,94 @@
+"""How jobs run: threads, logs, failures, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.project import Tree, stubbed_project
+
+CI = ("--config", "scale=ci")
+TRAINED = ("results/ci/ci/grpo/grpo/seed0/metrics.jsonl", "results/ci/ci/datpo/datpo/seed0/metrics.jsonl")
+
+
+@pytest.fixture
+def stubbed(tmp_path: Path) -> Tree:
+    return stubbed_project(tmp_path)
+
+
+def trainings(tree: Tree) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (tree.root / "trained.txt").read_text().splitlines()]
+
+
+def test_two_trainings_run_side_by_side_on_one_thread_each(stubbed: Tree) -> None:
+    said = stubbed.snakemake("--cores", "2", *TRAINED, *CI, STUB_SLEEP="4")
+    first, second = trainings(stubbed)
+    assert max(first["began"], second["began"]) < min(first["ended"], second["ended"])
+    calls = (stubbed.root / "calls.txt").read_text().splitlines()
+    assert all(call.endswith("threads 1") for call in calls)
+    assert "train: 100%" in said
+    assert "train: 100%" in (stubbed.root / "results/ci/ci/grpo/grpo/seed0/logs/train.log").read_text()
+
+
+def test_a_failed_training_keeps_its_state_and_the_others_results(stubbed: Tree) -> None:
+    said = stubbed.snakemake("--cores", "1", "--keep-going", *TRAINED, *CI, fails=True, STUB_FAIL="datpo")
+    run = stubbed.root / "results/ci/ci/datpo/datpo/seed0"
+    assert said.count("datpo train: datpo has no more luck") == 4  # the first attempt and three retries
+    assert (run / "work/state").exists()
+    assert not (run / "checkpoint").exists()
+    assert not (run / "metrics.jsonl").exists()
+    assert "no more luck" in (run / "logs/train.log").read_text()
+    assert [training["run"] for training in trainings(stubbed)] == ["grpo"]
+
+    stubbed.snakemake("--cores", "1", *TRAINED, *CI)
+    assert [(training["run"], training["resumed"]) for training in trainings(stubbed)] == [
+        ("grpo", False),
+        ("datpo", True),
+    ]
+
+
+def test_a_training_stopped_by_sigterm_is_waited_for_and_resumed(stubbed: Tree) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", "1", TRAINED[0], *CI],
+        cwd=stubbed.root,
+        env={**os.environ, "STUB_WAIT": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    work = stubbed.root / "results/ci/ci/grpo/grpo/seed0/work"
+    try:
+        deadline = time.time() + 60
+        while not (work / "pid").exists() and time.time() < deadline:
+            time.sleep(0.1)
+        job = int((work / "pid").read_text())
+        for process in (parent_of(job), job):  # the job's shell too, as a cluster does it
+            os.kill(process, signal.SIGTERM)
+        said, _ = running.communicate(timeout=60)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+    assert running.returncode == 0, said
+    assert "stopped by SIGTERM, state written" in said
+    assert (work / "last-words").exists()
+    assert [training["resumed"] for training in trainings(stubbed)] == [True]
+
+
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+def test_a_report_holds_the_table_and_the_figures_with_their_captions(finished: Tree) -> None:
+    finished.snakemake("--report", "results/ci/report.html", *CI)
+    page = (finished.root / "results/ci/report.html").read_text()
+    for name in ("table2.csv", "pass_at_k.svg", "learning_curves.svg"):
+        assert name in page
+    assert "2 training runs, 1 seed(s), 3 benchmarks" in page

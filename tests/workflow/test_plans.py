@@ -1,0 +1,87 @@
+"""What is planned for each scale, and how a wrong configuration is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workflow.project import Tree
+
+
+@pytest.mark.parametrize("scale", ["tiny", "ci"])
+def test_a_small_scale_trains_both_methods_from_a_pretrained_model(copy: Tree, scale: str) -> None:
+    plan = copy.plan("--config", f"scale={scale}")
+    assert plan["pretrain"] == plan["train_grpo"] == plan["train_datpo"] == 1
+    assert plan["metrics"] == 9
+    assert plan["split_by_difficulty"] == 1
+    assert "fetch_model" not in plan
+
+
+def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree) -> None:
+    said = copy.snakemake("--profile", "slurm", "-n", "--config", "seeds=[1]")
+    assert "scale: paper" in said
+    assert "results/paper/Qwen2.5-3B-Base/datpo/datpo/seed1/checkpoint" in said
+    assert "results/paper/Qwen3-4B-Base/grpo/grpo/seed1/checkpoint" in said
+    assert "seed0/checkpoint" not in said.replace("base/base/seed0", "")
+    assert "results/tiny" not in said
+
+
+def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) -> None:
+    plan = copy.plan("--config", "scale=paper")
+    assert plan == copy.plan("--profile", "slurm")
+    assert plan["fetch_model"] == plan["train_grpo"] == plan["train_datpo"] == 2
+    assert plan["sample"] == 2 * (3 * 5 + 1)
+
+
+def test_every_run_says_its_scale_first(copy: Tree) -> None:
+    first, second = copy.snakemake("-n").splitlines()[:2]
+    assert first.startswith("Using workflow specific profile")
+    assert second == "scale: tiny"
+
+
+def test_table2_does_not_wait_for_the_difficulty_of_problems(copy: Tree) -> None:
+    plan = copy.plan("table2")
+    assert plan["table2"] == 1
+    assert not {"split_by_difficulty", "figure_passk"} & set(plan)
+
+
+def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
+    plan = copy.plan("--config", "seeds=[0,1,2]")
+    assert plan["train_grpo"] == plan["train_datpo"] == 3
+    assert plan["pretrain"] == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "named"),
+    [
+        ("sacle=ci", "unknown key 'sacle'; did you mean 'scale'?"),
+        ("scale=huge", "scale 'huge' has no file scales/huge.yaml"),
+        ("runs={x: {method: psychic}}", "run 'x': method 'psychic' has no file methods/psychic.yaml"),
+        ("runs={datpo: {numbers: {forks: 3}}}", "method 'datpo' has no number 'forks'"),
+        ("runs={datpo: null, grpo: null}", "runs: nothing is listed"),
+        ("benchmarks={moves-hard: {k: [1, 999]}}", "benchmarks.moves-hard: k = 999 is above its"),
+    ],
+)
+def test_a_wrong_configuration_ends_in_one_readable_error(copy: Tree, overrides: str, named: str) -> None:
+    said = copy.snakemake("-n", "--config", overrides, fails=True)
+    assert named in said
+    assert "Traceback" not in said
+    assert "Building DAG" not in said
+
+
+def test_a_method_without_module_or_without_rule_file_is_named(copy: Tree) -> None:
+    numbers = copy.root / "config/methods/psychic.yaml"
+    numbers.write_text("roots: 4\n")
+    try:
+        said = copy.snakemake("-n", "--config", "runs={x: {method: psychic}}", fails=True)
+        assert "method 'psychic' has no module src/datpo/methods/psychic.py" in said
+        module = copy.root / "src/datpo/methods/psychic.py"
+        module.write_text("from datpo.methods.grpo import build\n__all__ = ['build']\n")
+        numbers.write_text("roots: 4\nclip: [0.2, 0.2]\n")
+        said = copy.snakemake("-n", "--config", "runs={x: {method: psychic}}", fails=True)
+        assert "method 'psychic' has no rule file rules/methods/psychic.smk" in said
+        rule = copy.root / "rules/methods/psychic.smk"
+        rule.write_text('use rule train as train_psychic with:\n    wildcard_constraints:\n        method="psychic",\n')
+        assert copy.plan("--config", "runs={x: {method: psychic}}")["train_psychic"] == 1
+    finally:
+        for file in ("config/methods/psychic.yaml", "src/datpo/methods/psychic.py", "rules/methods/psychic.smk"):
+            (copy.root / file).unlink(missing_ok=True)
