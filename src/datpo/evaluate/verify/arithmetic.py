@@ -49,7 +49,7 @@ def read(text: str) -> Tree:
     """The tree of a normalised formula.
 
     Raises:
-        Unreadable: anything beyond plain arithmetic, or ambiguous (`1/2x`, `f(x+1)`, `2 3`).
+        Unreadable: anything beyond plain arithmetic, or ambiguous (`1/2x`, `2 3`).
         TooLarge: over the limits of length, depth and digits.
     """
     if len(text) > LONGEST:
@@ -257,7 +257,11 @@ class _Reader:
         if not (token[0].isalpha() or token in _NAMES):
             raise Unreadable(f"unexpected {token!r}")
         if token in ("f", "g", "h") and self.peek() == "(":
-            raise Unreadable("a function of the problem")
+            argument = self.tokens[self.here + 1 : self.here + 3]
+            if len(argument) < 2 or argument[1] != ")":
+                raise Unreadable("a function of the problem")
+            self.here += 3
+            return ("name", f"{token}({argument[0]})")
         return ("name", (r"\dots" if token[1:] in _ELLIPSIS else token) + self.subscript())
 
     def subscript(self) -> str:

@@ -3,6 +3,7 @@ r"""Where the answer of a response stands: its last complete, non-empty `\boxed{
 Conventions, in this order:
 
 * A last box that never closes is a truncated answer: the response has none (`\boxed{12` could have become 120).
+* A box without braces holds a number or a capital letter: `\boxed 5`.
 * An empty box is an echo of the instruction and is passed over.
 * Boxes with nothing but a comma, "and" or "or" between them are one answer, a list; the same box twice is one answer.
 * Otherwise the last box counts, whatever came before.
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 
 # An escaped character is passed over, so `\{` is no brace.
 _MARK = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|(?P<open>\{)|(?P<close>\})", re.DOTALL)
+_BARE = re.compile(r"\\(?:boxed|fbox) ?(-?\d+(?:[.,/]\d+)*|[A-Z](?![a-zA-Z]))(?=[^\d.,/]|[.,](?!\S))")
 _GLUE = re.compile(r"(?:\s|[$,;.{}]|\\[,;:!()\[\]]|\\q?quad|\\text|\band\b|\bor\b)*")
 _SEPARATOR = re.compile(r"(?<!\\)[,;]|\band\b|\bor\b")
 _LONGEST_GLUE = 40
@@ -32,15 +34,15 @@ class _Box:
 
 def find_answer(response: str) -> str | None:
     """The text in the last box of a response, or None; a list of boxes is joined by commas."""
+    response = _BARE.sub(r"\\boxed{\1}", response)
     boxes = _boxes(response)
     if not boxes:
         return None
-    answers = [boxes[-1].content]
+    answers = {boxes[-1].content: None}  # a set that keeps its order
     for before, after in zip(boxes[-2::-1], boxes[:0:-1], strict=True):
         if not _is_list_glue(response[before.stop : after.start]):
             break
-        if before.content not in answers:
-            answers.append(before.content)
+        answers[before.content] = None
     return ", ".join(reversed(answers))
 
 

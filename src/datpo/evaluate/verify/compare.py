@@ -88,7 +88,7 @@ def _same_brackets(gold: Bracketed, answer: Bracketed) -> bool:
     if gold.variable and answer.variable and squeeze(gold.variable) != squeeze(answer.variable):
         return False
     if len(gold.items) != 2:
-        return True
+        return {gold.left + gold.right, answer.left + answer.right} <= {"()", "[]"}
     sides = ((gold.left, answer.left, gold.items[0]), (gold.right, answer.right, gold.items[1]))
     return all(a == b or (isinstance(end, Single) and end.text.endswith(r"\infty")) for a, b, end in sides)
 
@@ -103,7 +103,9 @@ def _same_listing(gold: Shape, answer: Shape) -> bool:
     left = gold.items if isinstance(gold, Listing) else (gold,)
     right = answer.items if isinstance(answer, Listing) else (answer,)
     if len(left) != len(right):
-        return False
+        # A set, or a repeated root given once: how often a value stands does not count.
+        as_sets = isinstance(gold, Single) or isinstance(answer, Single) or _is_set(gold) or _is_set(answer)
+        return as_sets and _covers(left, right) and _covers(right, left)
     if _labels_decide_order(left, right) or _labels_decide_order(right, left):
         return _in_order(left, right)
     rest = list(right)
@@ -113,6 +115,14 @@ def _same_listing(gold: Shape, answer: Shape) -> bool:
             return False
         del rest[match]
     return True
+
+
+def _is_set(shape: Shape) -> bool:
+    return isinstance(shape, Listing) and shape.braces
+
+
+def _covers(some: tuple[Shape, ...], others: tuple[Shape, ...]) -> bool:
+    return bool(some) and all(any(same(item, other) for other in others) for item in some)
 
 
 def _labels_decide_order(labelled: tuple[Shape, ...], bare: tuple[Shape, ...]) -> bool:

@@ -16,6 +16,7 @@ from datpo.evaluate.verify.pool import Pair, Pool, shared_pool
 from datpo.evaluate.verify.verdict import Verdict
 
 REMEMBERED = 100_000  # verdicts, some 30 MB
+LONGEST_REMEMBERED = 200  # characters of an answer; longer ones seldom come twice
 
 
 def grade(gold: str, response: str) -> Verdict:
@@ -85,4 +86,8 @@ class Mathematics:
         """Keep verdicts for the next time; a timeout may be the machine's fault and is tried again."""
         if len(self._known) > REMEMBERED:
             self._known = {}
-        self._known.update((pair, verdict) for pair, verdict in judged.items() if verdict != "timeout")
+        self._known.update(
+            (pair, verdict)
+            for pair, verdict in judged.items()
+            if verdict != "timeout" and len(pair[1]) <= LONGEST_REMEMBERED
+        )

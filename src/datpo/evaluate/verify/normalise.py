@@ -10,7 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-LONGEST = 20_000  # characters; a longer "answer" is compared as it stands
+LONGEST = 5_200  # characters; a longer "answer" is compared as it stands (and two of these fit a pipe, see `pool`)
 
 _CHARACTERS = {
     "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-",
@@ -30,10 +30,14 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     # Size and style, which mean nothing: \left( \right) \big \displaystyle \limits.
     (r"\\left\s*\.|\\right\s*\.", ""),
     (r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits)(?![a-zA-Z])", ""),
+    (r"\\phantom ?(?:\{[^{}]*\}|\\?.)", ""),
     # Dollars: \$5 and $5$.
-    (r"\\?\$", ""),
+    (r"\\?\$|\\(?:pounds|euro)(?![a-zA-Z])|(?<![a-zA-Z])(?:USD|EUR)(?![a-zA-Z])", ""),
+    # Quotes and emphasis round the whole; a line end after it.
+    (r"^([*\"`]{1,3})(.*)\1$", r"\2"),
+    (r"(?:\\\\)+$", ""),
     # Thousands with a mark that can be nothing else: 1{,}234, 1,\!234 and 1\,234.
-    (r"(?<=\d)\s*(?:\{,\}|,\\!|\\,)\s*(?=\d{3}(?!\d))", ""),
+    (r"(?<=\d)\s*(?:\{ ?, ?\}|, ?\\!|\\,)\s*(?=\d{3}(?!\d))", ""),
     # Spaces: \, \; \quad ~ and `\ `; the negative space \! is no space.
     (r"(?<!\\)\\!", ""),
     (r"(?<!\\)\\(?:[,;:> \n\t]|q?quad(?![a-zA-Z])|hspace\{[^{}]*\}|(?:thin|med|thick)?space(?![a-zA-Z]))|~", " "),
@@ -67,6 +71,20 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
      r"mbox|hbox|emph|rm|bf)\s*(?=\{)", r"\\text"),
     (r"\\(?:rm|bf|it)(?![a-zA-Z])\s*", ""),
     (r"\\text\s*\{\s*\}", ""),
+    (r"\\(?:underline|boldsymbol|bm)(?![a-zA-Z])", ""),
+    # What introduces an answer: \text{The answer is } 5.
+    (r"^\\text\s*\{[^{}]*(?: is|:|=)\s*\}", ""),
+    # Repeating decimals: 0.\bar{3}, 0.\dot{3}.
+    (r"(\.\d*)\\(?:bar|dot)\s*\{?(\d+)\}?", r"\1\\overline{\2}"),
+    # Numbers as programs write them: 1.5e3, 2e-10; but 2e-1 is twice Euler's number, less one.
+    (r"(?<![\w.\\])(\d+\.?\d*)[eE](\d+|[-+]\d{2,})(?![\w.])", r"\1\\times 10^{\2}"),
+    # Large amounts in words: 5 million, 5\text{ million}.
+    *(
+        (rf"(?<=[\d}}]) ?(?:\\text\{{ ?)?{word}(?: ?\}}|(?![a-zA-Z]))", rf"\\times 10^{{{power}}}")
+        for word, power in (("thousand", 3), ("million", 6), ("billion", 9))
+    ),
+    # Ratios in words: 2 \text{ to } 3.
+    (r"(?<=\d) ?(?:\\text\{ ?to ?\}|to) ?(?=\d)", ":"),
     # Functions without a backslash: sqrt(2), pi, infinity.
     (r"(?<![\\a-zA-Z])(sqrt|pi|infty|sin|cos|tan|log|ln|arcsin|arccos|arctan)(?![a-zA-Z])", r"\\\1"),
     (r"(?<![\\a-zA-Z])(?:infinity|inf|oo)(?![a-zA-Z])|\\infinity", r"\\infty "),
@@ -75,7 +93,7 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     (r"√\s*(\d+|[a-zA-Z])", r"\\sqrt{\1}"),
     # Degrees: 45^{\circ}, 45\degree, 45\text{ degrees}, 45 degrees.
     (r"\^\s*\{\s*\\circ\s*\}|\^\s*\\circ(?![a-zA-Z])|\\degree(?![a-zA-Z])|\\text\{\s*degrees?\s*\}|"
-     r"(?<=[\d} ])degrees?(?![a-zA-Z])", "°"),
+     r"(?<=[\d} ])deg(?:rees?)?(?![a-zA-Z])", "°"),
     # Percent: 25\%, 25%, 25 percent.
     (r"\\?%|\\text\{\s*(?:%|\\%|percent)\s*\}|(?<=[\d} ])percent(?![a-zA-Z])", "%"),
     # A signed infinity at an end of an interval: +\infty.
@@ -88,6 +106,8 @@ _SPELLINGS: tuple[tuple[str, str], ...] = (
     (r" ?[,;]? ?(?:\\text\{\s*,?\s*(?:and|or)\s*\}|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])|\\lor(?![a-zA-Z])|"
      r"\\vee(?![a-zA-Z]))\s*", ", "),
     (r";", ","),
+    # Numbers and single letters set as text: \text{12}, \text{1 and 2}, \text{A, C}.
+    (r"^\\text ?\{((?:[^{}a-zA-Z]|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z]))*)\}$", r"\1"),
 )  # fmt: skip
 _RULES = tuple((re.compile(pattern), replacement) for pattern, replacement in _SPELLINGS)
 _DIGITS = re.compile(r"-?\d+(?:\.\d+)?")

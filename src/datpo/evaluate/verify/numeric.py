@@ -1,8 +1,9 @@
-r"""Whether two formulas are one: their values, to forty digits, at fixed points.
+r"""Whether two formulas are one: their values at fixed rational points, exact where rational, else to sixty digits.
 
-Two formulas that differ in value at one point differ; two that agree to 1e-25, relative to their size, at several
-points are called equal (Schwartz 1980, Zippel 1979: for polynomials a chance agreement has probability zero over
-random reals). A tolerance relative to the values tells 2^{-98} from 2^{-99}; an absolute one does not.
+Two formulas that differ in value at one point differ; two that agree at several are called equal (Schwartz 1980,
+Zippel 1979: for polynomials a chance agreement has probability near zero over random points). Irrational values
+agree if they do to 45 digits, relative to their size, and to as many places after the point: a relative tolerance
+tells 2^{-98} from 2^{-99}, the places tell 2^{200}\sqrt{2} from (2^{200}+1)\sqrt{2}.
 
 Points at which both sides are real decide if there are any, so that a branch cut of one side outside the natural
 domain does no harm; otherwise complex values are compared.
@@ -12,20 +13,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
 from typing import Any
 
 from mpmath import mp, mpc, mpf
 
 from datpo.evaluate.verify.arithmetic import TooLarge, Tree
+from datpo.evaluate.verify.exact import Inexact, exact
 
-Value = Any  # mpf or mpc
-Point = Callable[[str], Value]
+Value = Any  # Fraction, mpf or mpc
+Point = Callable[[str], Fraction]
 
-PLACES, MORE_PLACES = 40, 110
-TOLERANCE = mpf(10) ** -25
+PLACES = 60
+TOLERANCE = mpf(10) ** -45
+MOST_PLACES = 20_000
 LARGEST_EXPONENT = 10.0**6  # of e; beyond, a power is refused: 9^{9^{9^9}} would fill the memory
 # Each variable gets a value of its own from one of these ranges at each point.
-RANGES: Sequence[tuple[float, float]] = ((0.15, 0.85), (1.2, 2.9), (3.1, 6.8), (-2.7, -0.3))
+RANGES: Sequence[tuple[Fraction, Fraction]] = (
+    (Fraction(3, 20), Fraction(17, 20)),
+    (Fraction(6, 5), Fraction(14, 5)),
+    (Fraction(3), Fraction(7)),
+    (Fraction(-14, 5), Fraction(-1, 5)),
+)
 
 
 def equal(left: Tree, right: Tree) -> bool | None:
@@ -37,8 +46,8 @@ def equal(left: Tree, right: Tree) -> bool | None:
     real, other = [], []
     with mp.workdps(PLACES):
         for a, b, point in _values(left, right):
-            agree = _close(a, b) or _vanishing(left, right, point)
-            if mp.im(a) or mp.im(b):
+            agree = _agree(a, b, left, right, point)
+            if isinstance(a, mpc) or isinstance(b, mpc):
                 other.append(agree)
             elif agree:
                 real.append(agree)
@@ -55,21 +64,28 @@ def proportional(left: Tree, right: Tree, positive: bool) -> bool | None:
     """
     with mp.workdps(PLACES):
         pairs = [(a, b) for a, b, _ in _values(left, right)]
-        real = [(a, b) for a, b in pairs if not mp.im(a) and not mp.im(b)]
+        real = [(a, b) for a, b in pairs if not isinstance(a, mpc) and not isinstance(b, mpc)]
         pairs = real if len(real) > 1 else pairs
         if len(pairs) < 2 or any(a == 0 or b == 0 for a, b in pairs):
             return None
         ratios = [a / b for a, b in pairs]
-        if positive and any(mp.im(ratio) or mp.re(ratio) <= 0 for ratio in ratios):
+        if positive and any(isinstance(ratio, mpc) or ratio <= 0 for ratio in ratios):
             return False
         return all(_close(ratio, ratios[0]) for ratio in ratios)
 
 
 def _values(left: Tree, right: Tree) -> Iterator[tuple[Value, Value, Point]]:
-    """The values of both sides at the points where both are defined."""
+    """The values of both sides at the points where both are defined: fractions if both are, else mpmath numbers."""
     names = _names(left) | _names(right)
     for number in range(len(RANGES) if names else 1):
         point = _point(number)
+        try:
+            yield exact(left, point), exact(right, point), point
+            continue
+        except ZeroDivisionError:
+            continue
+        except Inexact:
+            pass
         a = _finite(left, point)
         b = None if a is None else _finite(right, point)
         if a is not None and b is not None:
@@ -77,17 +93,29 @@ def _values(left: Tree, right: Tree) -> Iterator[tuple[Value, Value, Point]]:
 
 
 def _close(a: Value, b: Value) -> bool:
+    if isinstance(a, Fraction) and isinstance(b, Fraction):
+        return a == b
     return bool(abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
 
 
-def _vanishing(left: Tree, right: Tree, point: Point) -> bool:
-    """Whether a tiny difference is zero but for rounding: it shrinks when more places are carried."""
-    few = abs(_evaluate(left, point) - _evaluate(right, point))
-    if few > mpf(10) ** -20:
-        return False
-    with mp.workdps(MORE_PLACES):
-        many = abs(_evaluate(left, point) - _evaluate(right, point))
-    return bool(many <= few * mpf(10) ** -40)
+def _agree(a: Value, b: Value, left: Tree, right: Tree, point: Point) -> bool:
+    """Whether two values agree, worked out again with more places where sixty cannot tell."""
+    if isinstance(a, Fraction):
+        return bool(a == b)
+    size, gap = max(abs(a), abs(b)), abs(a - b)
+    if gap == 0 and size < 10**10:
+        return True
+    if size > 10**10 and _close(a, b):  # alike in the leading digits
+        places = PLACES + int(mp.log10(size))
+    elif gap < TOLERANCE and not _close(a, b):  # both next to nothing: zero but for rounding, or not
+        places = 2 * PLACES + 50
+    else:
+        return _close(a, b)
+    if places > MOST_PLACES:
+        raise TooLarge("too large to tell apart")
+    with mp.workdps(places):
+        more = abs(_evaluate(left, point) - _evaluate(right, point))
+        return bool(more <= mpf(10) ** (-PLACES // 2) if size > 1 else more <= gap * mpf(10) ** -PLACES)
 
 
 def _finite(tree: Tree, point: Point) -> Value | None:
@@ -101,7 +129,7 @@ def _finite(tree: Tree, point: Point) -> Value | None:
     if not mp.isfinite(found):
         return None
     # What is left of an imaginary part after rounding is none.
-    if isinstance(found, mpc) and abs(found.imag) <= mpf(10) ** -30 * abs(found):
+    if isinstance(found, mpc) and abs(found.imag) <= TOLERANCE * abs(found):
         return found.real
     return found
 
@@ -110,9 +138,9 @@ def _point(number: int) -> Point:
     """A value for each name: the same name gets the same value in every formula and on every machine."""
     low, high = RANGES[number % len(RANGES)]
 
-    def at(name: str) -> Value:
-        bits = hashlib.blake2b(f"{number} {name}".encode(), digest_size=6).digest()
-        return mpf(low) + (mpf(high) - mpf(low)) * int.from_bytes(bits, "big") / 2**48
+    def at(name: str) -> Fraction:
+        byte = hashlib.blake2b(f"{number} {name}".encode(), digest_size=2).digest()
+        return low + (high - low) * Fraction(1 + int.from_bytes(byte, "big"), 2**16 + 2)
 
     return at
 
@@ -125,10 +153,9 @@ def _names(tree: Tree) -> frozenset[str]:
 
 def _evaluate(tree: Tree, point: Point) -> Value:
     kind = tree[0]
-    if kind == "number":
-        return mpf(tree[1].numerator) / tree[1].denominator
-    if kind == "name":
-        return point(tree[1])
+    if kind in ("number", "name"):
+        rational = tree[1] if kind == "number" else point(tree[1])
+        return mpf(rational.numerator) / rational.denominator
     if kind in _CONSTANTS:
         return _CONSTANTS[kind]()
     return _OPERATIONS[kind](*(_evaluate(part, point) for part in tree[1:]))

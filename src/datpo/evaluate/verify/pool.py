@@ -47,7 +47,7 @@ class Pool:
     """
 
     def __init__(self, workers: int | None = None, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
-        self.workers = workers or min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+        self.workers = workers or min(MOST_WORKERS, _cpus())
         self.seconds, self.megabytes = seconds, megabytes
         self._owner = os.getpid()
         self._closed = False
@@ -101,6 +101,11 @@ class Pool:
             return "timeout"
         finally:
             self._idle.put(worker)
+
+
+def _cpus() -> int:
+    """The CPUs this process may use: under Slurm fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _verdict(reply: str, pair: Pair) -> str:
@@ -194,4 +199,6 @@ _shared_lock = threading.Lock()
 def shared_pool() -> Pool:
     """The pool that all users in this process share; a forked process gets one of its own."""
     with _shared_lock:
-        return _shared.setdefault(os.getpid(), Pool()) if os.getpid() not in _shared else _shared[os.getpid()]
+        if os.getpid() not in _shared:
+            _shared[os.getpid()] = Pool()
+        return _shared[os.getpid()]

@@ -71,10 +71,8 @@ _GROUPED = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
 def readings(text: str) -> list[Shape]:
     """The shapes a normalised answer may have: `1,234` is a number or a list of two."""
     shapes = [read(text)]
-    if isinstance(shapes[0], (Listing, Relation)) and _GROUPED.search(text):
-        outside = [part for part in split(text, (",",))]
-        if len(outside) > 1:
-            shapes.append(read(_GROUPED.sub(lambda match: match[1].replace(",", ""), text)))
+    if len(split(text, (",",))) > 1 and _GROUPED.search(text):
+        shapes.append(read(_GROUPED.sub(lambda match: match[1].replace(",", ""), text)))
     return shapes
 
 
@@ -98,7 +96,7 @@ def _read_item(text: str) -> Shape:
     member = split(text, (r"\in",))
     if len(member) == 2 and _VARIABLE.fullmatch(member[0].strip()):
         return read(member[1])
-    text = text.split(r"\approx")[0].strip() or text
+    text = next((side for side in split(text, (r"\approx",)) if side), text)
     signs = _signs(text)
     if signs:
         return _relation(signs, split(text, tuple(set(signs))))
@@ -123,6 +121,8 @@ def _without(interval: Shape, holes: Shape) -> Shape | None:
 
 def split(text: str, marks: tuple[str, ...]) -> list[str]:
     """The parts of `text` between the marks that stand outside all brackets."""
+    if not any(mark in text for mark in marks):
+        return [text]
     parts, depth, start = [], 0, 0
     for match in _MARK.finditer(text):
         token = match.group()
@@ -203,8 +203,13 @@ def _bracketed(text: str) -> Shape | None:
         items = split(text[1:-1], (",",))
         if len(items) > 1:
             return Bracketed(text[0], tuple(read(item) for item in items[:MOST_ITEMS]), text[-1])
-        if text[0] == "(" and text[-1] == ")":
+        if text[0] + text[-1] in ("()", "[]"):
             return read(text[1:-1])
+    if text[:1] in ("]", "[") and text[-1:] in ("]", "[") and len(text) > 1:  # ]0,1[ as the French write it
+        items = split(text[1:-1], (",",))
+        if len(items) == 2:
+            left, right = "[" if text[0] == "[" else "(", "]" if text[-1] == "]" else ")"
+            return Bracketed(left, tuple(read(item) for item in items), right)
     return None
 
 
@@ -236,5 +241,5 @@ def _matrix(text: str) -> Matrix | None:
     if match is None:
         return None
     body = (match[1] if match[1] is not None else match[2]).strip()
-    rows = [row for row in re.split(r"\\\\", body) if row.strip()]
+    rows = [row for row in re.split(r"\\\\(?:\s*\[[^\[\]]*\])?", body) if row.strip()]
     return Matrix(tuple(tuple(read(entry) for entry in row.split("&")) for row in rows[:MOST_ITEMS]))

@@ -19,7 +19,7 @@ _NUMBER = re.compile(
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?")
 _DIGIT_STRING = re.compile(r"([-+]?)0*(\d+)(?:\.(\d*?)0*)?")
-_BASE = re.compile(r"(-?[0-9A-Z]+)\s*_\s*(?:(\d)|\{\s*(\d+)\s*\}|\{\s*\\text\s*\{\s*(\w+)\s*\}\s*\})")
+_BASE = re.compile(r"(-?[0-9A-Z]+(?:\.[0-9A-Z]+)?)\s*_\s*(?:(\d)|\{\s*(\d+)\s*\}|\{\s*\\text\s*\{\s*(\w+)\s*\}\s*\})")
 _BASE_NAMES = {
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
     "ten": "10", "eleven": "11", "twelve": "12", "sixteen": "16",
@@ -28,7 +28,10 @@ _CLOCK = re.compile(
     r"(\d{1,2})\s*:\s*(\d{2})\s*(?:\\text\s*\{\s*)?(?:([ap])\.?\s?m\.?)?\s*\}?",
     re.IGNORECASE,
 )
-_CHOICE = re.compile(r"\(?\s*([A-Z])\s*\)?[.:]?|\(\s*([A-J])\s*\)\s*[^\s].*|([A-J])[.:)]\s+[^\s].*", re.DOTALL)
+_CHOICE = re.compile(
+    r"(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer)\s)?\(?\s*([A-Z])\s*\)?[.:]?|\(\s*([A-J])\s*\)\s*[^\s].*|([A-J])[.:)]\s+[^\s].*",
+    re.DOTALL,
+)
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WORDS = re.compile(r"[^\W\d_][\w\s.,;:'\"()/?!-]*")
 
@@ -65,7 +68,7 @@ def long_number(text: str) -> tuple[str, str, str] | None:
 
 def numeral(text: str) -> tuple[str, str] | None:
     r"""Digits and base of a numeral such as `1010_2` or `1010_{\text{two}}`."""
-    match = _BASE.fullmatch(text)
+    match = _BASE.fullmatch(re.sub(r"\\text\s*\{([0-9A-Z]+)\}", r"\1", text))
     if match is None:
         return None
     base = match[2] or match[3] or _BASE_NAMES.get((match[4] or "").lower())

@@ -14,18 +14,21 @@ import os
 import resource
 import signal
 import sys
+from contextlib import suppress
 from typing import BinaryIO
 
 from datpo.evaluate.verify.compare import judge
 
 _WARM_UP = [("\\frac{1}{2}", "x \\mapsto 5"), ("f(x)+1", "1+f(y)"), ("\\{x\\}", "\\log_{2} a_1")]
 
+RECURSION = 5_000  # calls: a sum of 700 terms, the longest that is read, is nested as deep
+
 
 def serve(seconds: float, megabytes: int) -> None:
     """Reply to every item of the input until it ends."""
+    sys.setrecursionlimit(RECURSION)
     replies = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever a library prints is no reply
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for pair in _WARM_UP:  # loads SymPy and Math-Verify, so that no item pays for it
         judge(*pair)
     gc.freeze()  # what children share with this process stays shared
@@ -47,9 +50,11 @@ def serve(seconds: float, megabytes: int) -> None:
 
 def _compare_all(replies: BinaryIO, at_work: mmap.mmap, seconds: float, megabytes: int) -> None:
     """Reply to items until the input ends or one of them ends this process."""
-    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    with suppress(ValueError, OSError):  # macOS has no limit of address space
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})  # a mask is inherited from whoever started this
     # Unbuffered: what this process has not read is left for its successor.
     with os.fdopen(os.dup(0), "rb", buffering=0) as items:
         for line in items:

@@ -71,6 +71,10 @@ def test_hard_pairs_are_judged_in_order(pool):
     assert pool.judge([HARD, ("x", "y"), HARD, (r"\text{a}", "")]) == ["right", "wrong", "right", "wrong"]
 
 
+def test_a_long_sum_is_read_to_its_end(pool):
+    assert pool.judge([("1" + "+1" * 700, "701"), ("x" + "+x" * 700, "701x")]) == ["right", "right"]
+
+
 def test_a_flood_of_hostile_answers(pool, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     math = Mathematics(pool)
