@@ -19,6 +19,9 @@ def build_tokenizer(corpus: Iterable[str], entries: int = 512) -> PreTrainedToke
 
     There are at most `entries` tokens: the end of a text, padding, 256 bytes, and merges until every piece of
     the corpus is one token. It adds nothing to a prompt and has no chat template.
+
+    Load it as `PreTrainedTokenizerFast`: beside a Qwen2 model `AutoTokenizer` insists on Qwen2's own class, which
+    cuts texts by its own rule and would split every number off its sign.
     """
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.Sequence(

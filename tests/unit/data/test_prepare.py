@@ -96,7 +96,7 @@ def test_a_data_set_of_the_hub(prepare, write):
 
     with pytest.raises(InputError, match=r"'train': no column for 'answer' among \['unique_id', .*'key'"):
         prepare({"seed": 0, "train": {**local, "fields": {}}, "validation": other, "benchmarks": {}})
-    with pytest.raises(InputError, match="cannot load 'json'.*check its name, `revision` and `split`"):
+    with pytest.raises(InputError, match=r"cannot load 'json'.*check its name, `revision` and `split`"):
         prepare({"seed": 0, "train": {**local, "split": "nowhere"}, "validation": other, "benchmarks": {}})
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from tests.models import END, FAMILIES, VOCABULARY, small_policy
 
 from datpo.core.engine import Request
 from datpo.engines.hf import HFEngine, draw
-from tests.models import END, FAMILIES, VOCABULARY, small_policy
 
 
 def plain_logprobs(policy, context, tokens):

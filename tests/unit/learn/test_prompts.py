@@ -49,12 +49,12 @@ def test_chat_template_with_and_without_system_words():
 
 
 def test_a_base_model_without_chat_template_is_an_error_naming_both_choices():
-    with pytest.raises(InputError, match="template: plain.*explicit chat_template"):
+    with pytest.raises(InputError, match=r"template: plain.*explicit chat_template"):
         prompt_tokens(Problem("a", "?", "1"), {**PLAIN, "template": "chat"}, Letters())
 
 
 def test_prompts_over_the_limit_are_named_and_never_cut():
-    with pytest.raises(InputError, match="problem a: its prompt has 103 tokens, over prompt.max_tokens = 64"):
+    with pytest.raises(InputError, match=r"problem a: its prompt has 103 tokens, over prompt.max_tokens = 64"):
         prompt_tokens(Problem("a", "x" * 101, "1"), PLAIN, Letters())
 
 
@@ -75,5 +75,3 @@ def test_a_model_that_goes_on_with_its_own_question_is_cut():
 def test_only_the_response_is_searched_for_a_box():
     problem = Problem("a", "Put the answer in \\boxed{}. Example: \\boxed{5}.", "5")
     assert grade_all("math", [(problem, "I do not know.")])[0].verdict == "no_answer"
-
-

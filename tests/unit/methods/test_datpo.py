@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from tests.trees import TREE_A_ROWS, branch, random_trees, tree, tree_a, tree_b
 
 from datpo.credit.values import VALUES, all_descendants, start_values, value_of_root
 from datpo.methods import load
 from datpo.methods.datpo import base_advantages
 from datpo.search.budget import Progress, difficulty_adaptive
-from tests.trees import TREE_A_ROWS, branch, random_trees, tree, tree_a, tree_b
 
 NUMBERS = {"roots": 4, "max_forks": 3, "max_siblings": 4, "alpha": [0.2, 0.0], "clip": [0.2, 0.2]}
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from tests.trees import branch, tree, tree_b
 
 from datpo.core.errors import InputError
 from datpo.credit.advantages import group_normalised, of_leaves
 from datpo.methods import load, names
 from datpo.search.budget import Progress
-from tests.trees import branch, tree, tree_b
 
 GRPO = {"roots": 4, "clip": [0.2, 0.28]}
 

@@ -1,0 +1,46 @@
+# make reproduce   the small reproduction, from nothing to table, figures and report
+# make test        checks and tests, a small end-to-end run included
+# make test-slow   the tests that take longer
+PYTHON ?= python3
+CORES ?= 2
+UV := 0.13.9
+VENV := .venv
+# Bytecode is kept: most jobs import torch, which takes a quarter of a minute without.
+IN := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
+SCALE ?= tiny
+# Local wheels, where a machine has some: uv does not read pip's settings.
+FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
+
+.PHONY: setup reproduce test test-slow checks
+
+setup: $(VENV)/installed
+
+# The stamp is newer than the pins: the environment is as pinned.
+$(VENV)/installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with PYTHON=")'
+	test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet uv==$(UV)
+	$(VENV)/bin/uv pip install --python $(VENV)/bin/python $(FIND_LINKS) -r requirements.txt
+	touch $@
+
+reproduce: setup
+	$(IN) snakemake --cores $(CORES) --config scale=$(SCALE)
+	$(IN) snakemake --report results/$(SCALE)/report.html --config scale=$(SCALE)
+	@echo
+	@echo "table:   results/$(SCALE)/tables/table2.md (also .csv and .tex)"
+	@echo "figures: results/$(SCALE)/figures/pass_at_k.png, learning_curves.png (also .svg)"
+	@echo "report:  results/$(SCALE)/report.html"
+
+checks: setup
+	$(IN) ruff check .
+	$(IN) ruff format --check .
+	$(IN) snakefmt --check .
+	$(IN) mypy
+	$(IN) PYTHONPATH=src lint-imports
+	$(IN) snakemake --lint
+
+test: checks
+	$(IN) python -m pytest -m "not slow"
+
+test-slow: setup
+	$(IN) python -m pytest -m slow

@@ -1,0 +1,36 @@
+# The experiment: config/config.yaml. How big it is: config/scales/. What a rule does: rules/.
+#   snakemake --cores 2                      everything at the scale of config.yaml
+#   snakemake --cores 2 table2               one named target: table2, figure_passk, figure_curves, difficulty
+#   snakemake --profile slurm -n             the paper's experiment, planned for a cluster
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+report: "workflow/report/workflow.rst"
+
+
+include: "rules/common.smk"
+include: "rules/data.smk"
+include: "rules/methods/train.smk"
+
+
+# A method is a file in rules/methods/: adding one edits nothing here.
+for method in METHODS:
+
+    include: f"rules/methods/{method}.smk"
+
+
+include: "rules/evaluate.smk"
+include: "rules/analysis.smk"
+include: "rules/report.smk"
+
+
+rule all:
+    default_target: True
+    input:
+        rules.table2.output,
+        rules.figure_passk.output,
+        rules.figure_curves.output,
+        rules.difficulty.input,
+    localrule: True

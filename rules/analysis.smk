@@ -1,0 +1,42 @@
+# How difficult each training problem is for a base model. Nothing else waits for it.
+
+
+rule difficulty_config:
+    output:
+        f"{RESULTS}/settings/difficulty.yaml",
+    log:
+        f"{RESULTS}/settings/logs/difficulty.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=settings(difficulty_settings),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
+rule split_by_difficulty:
+    input:
+        config=rules.difficulty_config.output,
+        problems=ancient(f"{RESULTS}/data/train.jsonl"),
+        scores=f"{BASE}/scores/train.jsonl",
+    output:
+        directory(f"{RESULTS}/{{model}}/difficulty"),
+    log:
+        f"{BASE}/logs/difficulty.log",
+    benchmark:
+        f"{BASE}/logs/difficulty.tsv"
+    conda:
+        "../envs/score.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    shell:
+        "logged {log} python -m datpo difficulty --config {input.config} --problems {input.problems}"
+        " --scores {input.scores} --out {output}"
+
+
+rule difficulty:
+    input:
+        expand(rules.split_by_difficulty.output, model=config["models"]),
+    localrule: True

@@ -1,0 +1,114 @@
+# The configuration, the paths, and what several rule files share. No rules.
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+
+ROOT = Path(workflow.basedir)
+sys.path.insert(0, str(ROOT / "src"))
+
+from datpo.config import (
+    data_settings,
+    difficulty_settings,
+    load_config,
+    metrics_settings,
+    model_settings,
+    sample_settings,
+    train_settings,
+)
+from datpo.core.errors import InputError
+from datpo.methods import load as load_method
+
+# The one list of methods: the rule files.
+METHODS = sorted(path.stem for path in (ROOT / "rules/methods").glob("*.smk") if path.stem != "train")
+
+
+def checked_config(overrides: dict) -> dict:
+    """The experiment, or one readable error."""
+    try:
+        experiment = load_config(ROOT, overrides)
+        for name, run in experiment["runs"].items():
+            load_method(run["method"], run["numbers"])
+            if run["method"] not in METHODS:
+                raise InputError(
+                    f"run {name!r}: method {run['method']!r} has no rule file "
+                    f"rules/methods/{run['method']}.smk; known: {', '.join(METHODS)}"
+                )
+    except InputError as error:
+        raise WorkflowError(str(error)) from None
+    return experiment
+
+
+# `configfile:` is not used: it would lay config.yaml over the scale. So far `config` holds the command line alone.
+EXPERIMENT = checked_config(config)
+config.clear()
+config.update(EXPERIMENT)
+
+if workflow.is_main_process:
+    print(f"scale: {config['scale']}", file=sys.stderr)
+
+RESULTS = f"results/{config['scale']}"
+RUN = f"{RESULTS}/{{model}}/{{method}}/{{run}}/seed{{seed}}"
+BASE = f"{RESULTS}/{{model}}/base/base/seed0"
+BASE_MODELS = [BASE.format(model=model) for model in config["models"]]
+TRAINED_RUNS = [
+    RUN.format(model=model, method=run["method"], run=name, seed=seed)
+    for model in config["models"]
+    for name, run in config["runs"].items()
+    for seed in config["seeds"]
+]
+
+# In a job without a conda environment `python` is the one that runs Snakemake, activated or not.
+os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
+shell.prefix(f"export PYTHONPATH='{ROOT}/src'; source '{ROOT}/workflow/job.sh'; ")
+
+
+def one_of(names) -> str:
+    """A wildcard constraint: exactly these names, or nothing at all."""
+    return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+def settings(of, *names):
+    """A job's slice of the configuration as JSON: a params function of the wildcards with these names.
+
+    Equal settings give equal text, so a rule that writes them re-runs only if they really changed.
+    """
+
+    def slice_of(wildcards) -> str:
+        values = [getattr(wildcards, name) for name in names]
+        return json.dumps(of(config, *values), sort_keys=True)
+
+    return slice_of
+
+
+def folder_of(wildcards, output) -> str:
+    """The folder that holds all outputs of a job."""
+    return str(Path(output[0]).parent)
+
+
+def problems_of(wildcards) -> str:
+    """The problems behind a benchmark's samples; "train" is the training set, sampled to tell difficulty."""
+    if wildcards.benchmark == "train":
+        return f"{RESULTS}/data/train.jsonl"
+    return f"{RESULTS}/data/benchmarks/{wildcards.benchmark}.jsonl"
+
+
+def model_job(hours: int) -> dict:
+    """Resources of a job that loads a model and takes at most about so long at the paper's scale."""
+    jobs = config["jobs"]
+    resources = {
+        "runtime": hours * 60,
+        "mem_mb": lambda wildcards, attempt: attempt * jobs["memory_gb"] * 1000,
+    }
+    return resources | ({"gpu": jobs["gpus"]} if jobs["gpus"] else {})
+
+
+wildcard_constraints:
+    model=one_of(config["models"]),
+    method=one_of(["base", *METHODS]),
+    run=one_of(["base", *config["runs"]]),
+    seed=r"\d+",
+    benchmark=one_of(["train", *config["benchmarks"]]),

@@ -1,0 +1,95 @@
+# Samples, scores and metrics of a checkpoint. Sampling is dear and scoring cheap, so they are separate files: a better
+# verifier or another k draws no sample again.
+
+
+rule sample_config:
+    output:
+        f"{RUN}/settings/{{benchmark}}.yaml",
+    log:
+        f"{RUN}/logs/config.{{benchmark}}.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=settings(sample_settings, "model", "method", "run", "seed", "benchmark"),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
+rule sample:
+    input:
+        config=rules.sample_config.output,
+        problems=ancient(problems_of),
+        model=f"{RUN}/checkpoint",
+    output:
+        f"{RUN}/samples/{{benchmark}}.jsonl",
+    log:
+        f"{RUN}/logs/sample.{{benchmark}}.log",
+    benchmark:
+        f"{RUN}/logs/sample.{{benchmark}}.tsv"
+    retries: 3
+    conda:
+        "../envs/learn.yaml"
+    threads: config["jobs"]["threads"]
+    resources:
+        **model_job(hours=24),
+    params:
+        work=f"{RUN}/work/{{benchmark}}",
+    shell:
+        "logged {log} python -m datpo sample --config {input.config} --problems {input.problems}"
+        " --model {input.model} --work {params.work} --out {output}"
+
+
+rule score:
+    input:
+        samples=rules.sample.output,
+        problems=ancient(problems_of),
+    output:
+        f"{RUN}/scores/{{benchmark}}.jsonl",
+    log:
+        f"{RUN}/logs/score.{{benchmark}}.log",
+    benchmark:
+        f"{RUN}/logs/score.{{benchmark}}.tsv"
+    conda:
+        "../envs/score.yaml"
+    resources:
+        runtime=120,
+        mem_mb=4000,
+    shell:
+        "logged {log} python -m datpo score --samples {input.samples} --problems {input.problems}"
+        " --out {output}"
+
+
+rule metrics_config:
+    output:
+        f"{RESULTS}/settings/metrics/{{benchmark}}.yaml",
+    log:
+        f"{RESULTS}/settings/logs/metrics.{{benchmark}}.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=settings(metrics_settings, "benchmark"),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
+rule metrics:
+    input:
+        config=rules.metrics_config.output,
+        scores=rules.score.output,
+        problems=ancient(problems_of),
+    output:
+        f"{RUN}/metrics/{{benchmark}}.json",
+    log:
+        f"{RUN}/logs/metrics.{{benchmark}}.log",
+    benchmark:
+        f"{RUN}/logs/metrics.{{benchmark}}.tsv"
+    conda:
+        "../envs/score.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    shell:
+        "logged {log} python -m datpo metrics --config {input.config} --scores {input.scores}"
+        " --problems {input.problems} --out {output}"

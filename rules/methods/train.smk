@@ -1,0 +1,46 @@
+# Training, in the abstract: `train` itself matches no method. Each file beside this one narrows it to one method,
+# which inherits all that it does not name. A directive it names replaces the inherited one whole.
+
+
+rule train_config:
+    output:
+        f"{RUN}/config.yaml",
+    log:
+        f"{RUN}/logs/config.log",
+    wildcard_constraints:
+        method=one_of(METHODS),
+    localrule: True
+    conda:
+        "../../envs/data.yaml"
+    params:
+        settings=settings(train_settings, "model", "run", "seed"),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
+rule train:
+    input:
+        config=f"{RUN}/config.yaml",
+        problems=ancient(f"{RESULTS}/data/train.jsonl"),
+        model=f"{BASE}/checkpoint",
+    output:
+        checkpoint=directory(f"{RUN}/checkpoint"),
+        metrics=f"{RUN}/metrics.jsonl",
+    log:
+        f"{RUN}/logs/train.log",
+    benchmark:
+        f"{RUN}/logs/train.tsv"
+    wildcard_constraints:
+        method="(?!)",
+    retries: 3
+    conda:
+        "../../envs/learn.yaml"
+    threads: config["jobs"]["threads"]
+    resources:
+        **model_job(hours=36),
+    params:
+        # Not an output: Snakemake deletes a failed job's outputs, and the states to resume from live here.
+        work=f"{RUN}/work",
+    shell:
+        "logged {log} python -m datpo train --config {input.config} --problems {input.problems}"
+        " --model {input.model} --work {params.work} --out {output.checkpoint} --log {output.metrics}"
