@@ -32,6 +32,8 @@ rule train:
         f"{RUN}/logs/train.tsv"
     wildcard_constraints:
         method="(?!)",
+    # Before the base model's samples, which nothing but tables waits for.
+    priority: 1
     retries: 3
     conda:
         "../../envs/learn.yaml"
