@@ -7,7 +7,8 @@ UV := 0.13.9
 VENV := .venv
 # Bytecode is kept: most jobs import torch, which takes a quarter of a minute without.
 IN := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
-SCALE ?= tiny
+# The scale that config.yaml names, unless SCALE= is given.
+SCALE ?= $(or $(shell sed -n 's/^scale: *\([A-Za-z0-9._-]*\).*/\1/p' config/config.yaml),tiny)
 # Local wheels, where a machine has some: uv does not read pip's settings.
 FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
@@ -40,7 +41,7 @@ checks: setup
 	$(IN) snakemake --lint
 
 test: checks
-	$(IN) python -m pytest -m "not slow"
+	$(IN) python -m pytest -n $(CORES) -m "not slow"
 
 test-slow: setup
-	$(IN) python -m pytest -m slow
+	$(IN) python -m pytest -n $(CORES) -m slow

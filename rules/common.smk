@@ -5,18 +5,19 @@ import re
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
-
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 
 from datpo.config import (
-    data_settings,
     difficulty_settings,
     load_config,
     metrics_settings,
     model_settings,
+    problem_settings,
     sample_settings,
+    score_settings,
+    set_of,
+    table_settings,
     train_settings,
 )
 from datpo.core.errors import InputError
@@ -26,19 +27,39 @@ from datpo.methods import load as load_method
 METHODS = sorted(path.stem for path in (ROOT / "rules/methods").glob("*.smk") if path.stem != "train")
 
 
+def check_scale(overrides: dict) -> None:
+    """Refuse jobs for a cluster at a scale that nobody asked for.
+
+    The profile's `configfile:`, which says the scale, is gone as soon as the command line names another file. Only
+    jobs for elsewhere are counted in `nodes`, but in a dry run those of `-j` are too.
+    """
+    words = [*sys.argv, *(["--profile"] if "SNAKEMAKE_PROFILE" in os.environ else [])]
+    elsewhere = any(word.startswith(("--profile", "--executor", "-e")) for word in words)
+    if workflow.resource_settings.nodes and elsewhere and "scale" not in overrides:
+        raise InputError(
+            "config: jobs for a cluster need a scale that is said, and a --configfile takes the place of the "
+            "profile's, which says it: add `scale: paper` to your file, or --config scale=paper"
+        )
+
+
 def checked_config(overrides: dict) -> dict:
-    """The experiment, or one readable error."""
+    """The experiment, or one readable line for each mistake in it."""
     try:
+        check_scale(overrides)
         experiment = load_config(ROOT, overrides)
         for name, run in experiment["runs"].items():
-            load_method(run["method"], run["numbers"])
+            try:
+                load_method(run["method"], run["numbers"])
+            except InputError as error:
+                raise InputError(f"config: run {name!r}: {error}") from None
             if run["method"] not in METHODS:
                 raise InputError(
-                    f"run {name!r}: method {run['method']!r} has no rule file "
+                    f"config: run {name!r}: method {run['method']!r} has no rule file "
                     f"rules/methods/{run['method']}.smk; known: {', '.join(METHODS)}"
                 )
     except InputError as error:
-        raise WorkflowError(str(error)) from None
+        # Snakemake would put the line of this file, where no mistake is, around a WorkflowError.
+        sys.exit(str(error))
     return experiment
 
 
@@ -90,10 +111,13 @@ def folder_of(wildcards, output) -> str:
 
 
 def problems_of(wildcards) -> str:
-    """The problems behind a benchmark's samples; "train" is the training set, sampled to tell difficulty."""
-    if wildcards.benchmark == "train":
-        return f"{RESULTS}/data/train.jsonl"
-    return f"{RESULTS}/data/benchmarks/{wildcards.benchmark}.jsonl"
+    """The problems behind a benchmark's samples."""
+    return f"{RESULTS}/data/{set_of(wildcards.benchmark)}.jsonl"
+
+
+def training_set_of(wildcards) -> list[str]:
+    """What a set that is held out must not share a problem with."""
+    return [] if wildcards.set == "train" else [f"{RESULTS}/data/train.jsonl"]
 
 
 def model_job(hours: int) -> dict:
@@ -106,9 +130,13 @@ def model_job(hours: int) -> dict:
     return resources | ({"gpu": jobs["gpus"]} if jobs["gpus"] else {})
 
 
+SETS = ["train", "validation", *map(set_of, config["benchmarks"])]
+
+
 wildcard_constraints:
     model=one_of(config["models"]),
     method=one_of(["base", *METHODS]),
     run=one_of(["base", *config["runs"]]),
     seed=r"\d+",
     benchmark=one_of(["train", *config["benchmarks"]]),
+    set=one_of(SETS),

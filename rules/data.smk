@@ -2,44 +2,47 @@
 #
 # Problem files are `ancient` inputs everywhere: what a job reads from them is fixed by its settings file, which holds
 # the recipe of its own problem set. So another benchmark, or a touched file, re-runs no training and no sampling.
-BENCHMARK_FILES = [f"{RESULTS}/data/benchmarks/{name}.jsonl" for name in config["benchmarks"]]
 
 
-rule data_config:
+rule problems_config:
     output:
-        f"{RESULTS}/data/config.yaml",
+        f"{RESULTS}/settings/data/{{set}}.yaml",
     log:
-        f"{RESULTS}/data/logs/config.log",
+        f"{RESULTS}/settings/logs/data/{{set}}.log",
     localrule: True
     conda:
         "../envs/data.yaml"
     params:
-        settings=settings(data_settings),
+        settings=settings(problem_settings, "set"),
     shell:
         "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
 
 
-rule data:
+# One job for each set: a benchmark that fails takes no other set with it.
+rule problems:
     input:
-        config=rules.data_config.output,
+        config=rules.problems_config.output,
+        apart_from=ancient(training_set_of),
     output:
-        f"{RESULTS}/data/train.jsonl",
-        f"{RESULTS}/data/validation.jsonl",
-        f"{RESULTS}/data/manifest.json",
-        BENCHMARK_FILES,
+        f"{RESULTS}/data/{{set}}.jsonl",
     log:
-        f"{RESULTS}/data/logs/data.log",
+        f"{RESULTS}/data/logs/{{set}}.log",
     benchmark:
-        f"{RESULTS}/data/logs/data.tsv"
+        f"{RESULTS}/data/logs/{{set}}.tsv"
     conda:
         "../envs/data.yaml"
     resources:
         runtime=60,
         mem_mb=4000,
-    params:
-        folder=folder_of,
     shell:
-        "logged {log} python -m datpo data --config {input.config} --out {params.folder}"
+        "logged {log} python -m datpo data --config {input.config} --apart-from {input.apart_from}"
+        " --out {output}"
+
+
+rule data:
+    input:
+        expand(rules.problems.output, set=SETS),
+    localrule: True
 
 
 rule model_config:
@@ -67,7 +70,7 @@ rule pretrain:
         f"{BASE}/logs/pretrain.tsv"
     wildcard_constraints:
         model=one_of(name for name, model in config["models"].items() if "pretrain" in model),
-    retries: 3
+    retries: config["jobs"]["retries"]
     conda:
         "../envs/learn.yaml"
     threads: config["jobs"]["threads"]
@@ -90,7 +93,7 @@ rule fetch_model:
         f"{BASE}/logs/fetch.tsv"
     wildcard_constraints:
         model=one_of(name for name, model in config["models"].items() if "source" in model),
-    retries: 3
+    retries: config["jobs"]["retries"]
     # Local, since compute nodes often see no network.
     localrule: True
     conda:

@@ -27,7 +27,7 @@ rule sample:
         f"{RUN}/logs/sample.{{benchmark}}.log",
     benchmark:
         f"{RUN}/logs/sample.{{benchmark}}.tsv"
-    retries: 3
+    retries: config["jobs"]["retries"]
     conda:
         "../envs/learn.yaml"
     threads: config["jobs"]["threads"]
@@ -40,8 +40,23 @@ rule sample:
         " --model {input.model} --work {params.work} --out {output}"
 
 
+rule score_config:
+    output:
+        f"{RESULTS}/settings/score/{{benchmark}}.yaml",
+    log:
+        f"{RESULTS}/settings/logs/score.{{benchmark}}.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=settings(score_settings, "benchmark"),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
 rule score:
     input:
+        config=rules.score_config.output,
         samples=rules.sample.output,
         problems=ancient(problems_of),
     output:
@@ -56,8 +71,8 @@ rule score:
         runtime=120,
         mem_mb=4000,
     shell:
-        "logged {log} python -m datpo score --samples {input.samples} --problems {input.problems}"
-        " --out {output}"
+        "logged {log} python -m datpo score --config {input.config} --samples {input.samples}"
+        " --problems {input.problems} --out {output}"
 
 
 rule metrics_config:

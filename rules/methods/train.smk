@@ -34,7 +34,7 @@ rule train:
         method="(?!)",
     # Before the base model's samples, which nothing but tables waits for.
     priority: 1
-    retries: 3
+    retries: config["jobs"]["retries"]
     conda:
         "../../envs/learn.yaml"
     threads: config["jobs"]["threads"]

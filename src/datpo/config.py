@@ -8,25 +8,25 @@ that file alone is enough to repeat the job by hand.
 
 from __future__ import annotations
 
-import difflib
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
 
+from datpo.config_checks import DURATIONS, SOURCES, check, check_removals, problem_entries
+from datpo.config_schema import as_number, conform, validate
 from datpo.core.errors import InputError
 from datpo.core.files import whole_file
+from datpo.core.problem import load_problems, questions_hash
 
 Settings = dict[str, Any]
 
 SCHEMA = Path("workflow/schemas/config.schema.yaml")
-DURATIONS = ("steps", "tokens", "updates")
-# "Exactly one of" maps: an overlay that names another of the choices replaces the map instead of adding to it.
-REPLACED = ("duration",)
+# Of these a map holds one: an overlay that names another replaces the map instead of adding to it.
+CHOICES = (set(DURATIONS), set(SOURCES))
 
 
 def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
@@ -37,22 +37,30 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
         overrides: what the command line says; strings stand for numbers where the schema wants numbers.
 
     Returns:
-        The configuration; each run in it carries its full `train` settings and its method's `numbers`.
+        The configuration; each run in it carries its full `train` settings and its method's `numbers`, and each
+        problem set from a local file the file's fingerprints, `sha256` and `questions`.
 
     Raises:
-        InputError: an unknown scale, key or method, a value of the wrong kind, or settings that contradict each other.
+        InputError: an unknown scale, key or method, a value of the wrong kind, or settings that contradict each
+            other; one line for each mistake.
     """
     folder = root / "config"
-    merged = merge(_read(folder / "config.yaml"), {})
-    scale = str(overrides.get("scale") or merged.get("scale"))
-    merged = merge(merged, _read_named(folder / "scales", scale, "scale"))
-    merged = merge(merged, overrides)
-    _resolve_runs(merged, folder)
+    merged = _read(folder / "config.yaml")
+    asked = overrides.get("scale")
+    scale = str(merged.get("scale") if asked in (None, "null") else asked)
+    for layer in (_read_named(folder / "scales", scale, "scale"), overrides):
+        check_removals(merged, layer)
+        merged = merge(merged, layer)
+    merged["scale"] = scale
     schema = _read(root / SCHEMA)
-    config: Settings = _conform(merged, schema, schema["$defs"])
-    _validate(config, schema)
-    _check_runs(config)
-    _check_sizes(config)
+    # Before the runs are completed, so that a mistake is told once, at the place where it was made.
+    validate(conform(merged, schema, schema["$defs"]), schema)
+    merged["runs"] = {name: _whole_run(name, run, merged, folder) for name, run in merged.get("runs", {}).items()}
+    config: Settings = conform(merged, schema, schema["$defs"])
+    check(config, _names_in(folder / "methods"))
+    for at, entry in problem_entries(config):
+        if "path" in entry:
+            entry.update(_fingerprints(at, entry["path"]))
     return config
 
 
@@ -64,19 +72,19 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Settings:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
             old = merged.get(key)
-            merged[key] = merge(old if isinstance(old, Mapping) and key not in REPLACED else {}, value)
+            merged[key] = merge(old if isinstance(old, Mapping) and not _chooses_anew(old, value) else {}, value)
         else:
             merged[key] = value
     return merged
 
 
-def data_settings(config: Settings) -> Settings:
-    """What the problem sets are made from."""
-    return {
-        "domain": config["domain"],
-        **config["data"],
-        "benchmarks": {name: benchmark["problems"] for name, benchmark in config["benchmarks"].items()},
-    }
+def problem_settings(config: Settings, name: str) -> Settings:
+    """What one problem set is made from: "train", "validation" or "benchmarks/NAME".
+
+    A held-out set names the training set's recipe too, so that another one is checked against it again.
+    """
+    own = {"set": name, **_recipe(config, name)}
+    return own if "from_train" in own or name == "train" else {**own, "apart_from": _recipe(config, "train")}
 
 
 def model_settings(config: Settings, model: str) -> Settings:
@@ -104,16 +112,21 @@ def train_settings(config: Settings, model: str, run: str, seed: int) -> Setting
 def sample_settings(config: Settings, model: str, method: str, run: str, seed: int, benchmark: str) -> Settings:
     """What the samples of one checkpoint on one benchmark depend on; "train" is the training set."""
     n = config["difficulty"]["samples"] if benchmark == "train" else config["benchmarks"][benchmark]["samples"]
-    evaluation = {key: value for key, value in config["evaluation"].items() if key not in ("bootstrap", "missing")}
+    later = ("bootstrap", "missing", "truncated")
     return {
         "identity": _identity(config, model, method, run, seed),
         "domain": config["domain"],
         "prompt": config["prompt"],
         "benchmark": benchmark,
         "n": n,
-        "data": _recipe(config, benchmark),
-        **evaluation,
+        "data": _recipe(config, set_of(benchmark), keys=False),
+        **{key: value for key, value in config["evaluation"].items() if key not in later},
     }
+
+
+def score_settings(config: Settings, benchmark: str) -> Settings:
+    """How the samples of a benchmark are graded, the answer keys included."""
+    return {"truncated": config["evaluation"]["truncated"], "data": _recipe(config, set_of(benchmark))}
 
 
 def metrics_settings(config: Settings, benchmark: str) -> Settings:
@@ -127,6 +140,21 @@ def metrics_settings(config: Settings, benchmark: str) -> Settings:
 def difficulty_settings(config: Settings) -> Settings:
     """How training problems are told apart by difficulty."""
     return dict(config["difficulty"])
+
+
+def table_settings(config: Settings) -> Settings:
+    """What the tables and figures show."""
+    return {
+        "models": list(config["models"]),
+        "runs": {name: run["method"] for name, run in config["runs"].items()},
+        "seeds": config["seeds"],
+        "benchmarks": list(config["benchmarks"]),
+    }
+
+
+def set_of(benchmark: str) -> str:
+    """The problem set behind a benchmark's samples; "train" is the training set, sampled to tell difficulty."""
+    return benchmark if benchmark == "train" else f"benchmarks/{benchmark}"
 
 
 def write_settings(settings: str, out: Path) -> None:
@@ -144,143 +172,94 @@ def read_settings(path: Path) -> Settings:
     return _read(path)
 
 
-def known_keys(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], at: str = ""
-) -> Iterator[tuple[str, Settings]]:
-    """Every key of the schema as a dotted path, with what the schema says about it; NAME stands for a free name."""
-    schema = _resolved(schema, definitions)
-    for key, child in schema.get("properties", {}).items():
-        yield f"{at}{key}", _resolved(child, definitions)
-        yield from known_keys(child, definitions, f"{at}{key}.")
-    if isinstance(schema.get("additionalProperties"), Mapping):
-        yield from known_keys(schema["additionalProperties"], definitions, f"{at}NAME.")
+def _chooses_anew(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
+    """Whether both maps name one of a set of choices, but not the same."""
+    named = {key for key, value in above.items() if value not in (None, "null")}
+    return any(choice & named and choice & set(below) and not choice & named & set(below) for choice in CHOICES)
 
 
 def _identity(config: Settings, model: str, method: str, run: str, seed: int) -> Settings:
     return {"scale": config["scale"], "model": model, "method": method, "run": run, "seed": int(seed)}
 
 
-def _recipe(config: Settings, name: str) -> Settings:
-    """All that the problems of one set depend on: its own entry, and those that it has to be kept apart from."""
-    data, moves = config["data"], config["domain"] == "moves"
-    if name == "train":
-        needed = {"train": data["train"]}
-        return {"seed": data["seed"], **needed, **({} if moves else {"validation": data["validation"]})}
-    entries = {key: benchmark["problems"] for key, benchmark in sorted(config["benchmarks"].items())}
-    if not moves:
-        return {"benchmarks": {name: entries[name]}}
-    # Held-out puzzles are drawn set by set, in the order of names, each without those before it.
-    before = {key: entry for key, entry in entries.items() if key <= name}
-    return {"seed": data["seed"], "validation": data["validation"], "benchmarks": before}
+def _recipe(config: Settings, name: str, keys: bool = True) -> Settings:
+    """All that the problems of one set depend on; without their answer keys, all that the questions depend on."""
+    data, taken = config["data"], config["data"]["validation"].get("from_train")
+    if name == "train" or (name == "validation" and taken):
+        entry, drawn = data["train"], {"from_train": taken} if taken else {}
+    else:
+        entry = data["validation"] if name == "validation" else config["benchmarks"][name.split("/", 1)[1]]["problems"]
+        drawn = {}
+    problems = {key: value for key, value in entry.items() if key != ("questions" if keys else "sha256")}
+    return {"problems": problems, **drawn, **({"seed": data["seed"]} if drawn or "levels" in entry else {})}
+
+
+def _fingerprints(at: str, path: str) -> Settings:
+    """What tells a changed file of problems from the same, and changed questions from mended answer keys."""
+    try:
+        problems = load_problems(path)
+    except InputError as error:
+        raise InputError(f"config: {at}.path: {error}") from None
+    return {"sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(), "questions": questions_hash(problems)}
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML in which a key that stands twice in one map is an error, not a silent choice of the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: list[Any] = []
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"the key {key!r} stands twice", problem_mark=key_node.start_mark)
+            seen.append(key)
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 def _read(path: Path) -> Settings:
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: must hold `key: value` lines")
     return value
 
 
+def _names_in(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
 def _read_named(folder: Path, name: str, kind: str) -> Settings:
     """The file NAME.yaml of a folder whose files are the possible names."""
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    known = _names_in(folder)
     if name not in known:
-        raise InputError(f"{kind} {name!r} has no file {folder.name}/{name}.yaml in config/; known: {', '.join(known)}")
+        raise InputError(
+            f"config: {kind} {name!r} has no file config/{folder.name}/{name}.yaml; known: {', '.join(known)}"
+        )
     return _read(folder / f"{name}.yaml")
 
 
-def _resolve_runs(config: Settings, folder: Path) -> None:
-    """Give each run its full settings: the scale's and its method's, with its own laid over them."""
-    runs = config.get("runs")
-    for name, run in (runs if isinstance(runs, Mapping) else {}).items():
-        if not isinstance(run, dict) or not isinstance(run.get("method"), str):
-            raise InputError(f"config: runs.{name} must be a map that names its `method`")
-        numbers = _read_named(folder / "methods", run["method"], f"run {name!r}: method")
-        run["numbers"] = merge(numbers, run.get("numbers") or {})
-        run["train"] = merge(config.get("train") or {}, run.get("train") or {})
+def _whole_run(name: str, run: Settings, config: Settings, folder: Path) -> Settings:
+    """A run with its full settings: the scale's and its method's, with its own laid over them."""
+    usual = _read_named(folder / "methods", run["method"], f"run {name!r}: method")
+    numbers = _as_numbers(merge(usual, run.get("numbers", {})))
+    for key, value in usual.items():
+        length = len(value) if isinstance(value, list) else None
+        if length and key in numbers and not (isinstance(numbers[key], list) and len(numbers[key]) == length):
+            raise InputError(
+                f"config: run {name!r}: method {run['method']!r}: {key} must be a list of "
+                f"{'two' if length == 2 else length} numbers, e.g. {value}, not {numbers[key]!r}"
+            )
+    return {"method": run["method"], "numbers": numbers, "train": merge(config["train"], run.get("train", {}))}
 
 
-def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Settings:
-    """The schema itself in place of a reference to it; what stands beside the reference wins."""
-    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    return {**definitions[name], **schema} if name else dict(schema)
-
-
-def _conform(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
-    """`value` with the schema's defaults filled in, and with strings read as numbers where numbers are wanted."""
-    schema = _resolved(schema, definitions)
+def _as_numbers(value: Any) -> Any:
     if isinstance(value, Mapping):
-        known, other = schema.get("properties", {}), schema.get("additionalProperties")
-        full = {key: child["default"] for key, child in known.items() if "default" in child} | dict(value)
-        fitting = {key: known.get(key, other if isinstance(other, Mapping) else {}) for key in full}
-        return {key: _conform(full[key], fitting[key], definitions) for key in full}
+        return {key: _as_numbers(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_conform(item, schema.get("items", {}), definitions) for item in value]
-    kinds = schema.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if isinstance(value, str) and "string" not in kinds:
-        return _number(value) if {"number", "integer", "boolean"} & set(kinds) else value
-    return value
-
-
-def _number(text: str) -> Any:
-    """A number that came as text: from the command line, or `1e-4`, which YAML takes for a word."""
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.lower(), text)
-
-
-def _validate(config: Settings, schema: Settings) -> None:
-    errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(map(str, error.path)))
-    if errors:
-        raise InputError("\n".join(dict.fromkeys(_readable(error) for error in errors)))
-
-
-def _readable(error: ValidationError) -> str:
-    """One line that names the key; for an unknown one, also the key that was probably meant."""
-    where = ".".join(str(part) for part in error.path)
-    if error.validator == "additionalProperties":
-        known = list(error.schema["properties"])
-        unknown = next(key for key in error.instance if key not in known)
-        near = difflib.get_close_matches(str(unknown), known, n=1)
-        guess = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-        return f"config: unknown key {'.'.join(filter(None, (where, str(unknown))))!r}; {guess}"
-    return f"config: {where or 'the whole'}: {error.message}"
-
-
-def _check_runs(config: Settings) -> None:
-    if not config["runs"]:
-        raise InputError("config: runs: nothing is listed, so there is nothing to train")
-    for name in ("base", "train"):
-        if name in config["runs"] or name in config["benchmarks"]:
-            raise InputError(f"config: {name!r} names the base model or the training set, not a run or a benchmark")
-    for name, run in config["runs"].items():
-        chosen = [unit for unit in DURATIONS if unit in run["train"]["duration"]]
-        if len(chosen) != 1:
-            raise InputError(
-                f"config: run {name!r}: train.duration needs exactly one of {', '.join(DURATIONS)}, "
-                f"not {' and '.join(chosen) or 'none'}"
-            )
-
-
-def _check_sizes(config: Settings) -> None:
-    for name, model in config["models"].items():
-        if len({"pretrain", "source"} & set(model)) != 1:
-            raise InputError(f"config: models.{name} needs exactly one of `pretrain` and `source`")
-        source = model.get("source", {"path": "none"})
-        if not source.get("path") and not (source.get("hub") and source.get("revision")):
-            raise InputError(f"config: models.{name}.source needs `hub` and `revision` (a commit), or `path`")
-    for name, benchmark in config["benchmarks"].items():
-        if max(benchmark["k"]) > benchmark["samples"]:
-            raise InputError(
-                f"config: benchmarks.{name}: k = {max(benchmark['k'])} is above its {benchmark['samples']} samples "
-                "per problem, so pass@k cannot be estimated; raise `samples` or lower `k`"
-            )
+        return [_as_numbers(item) for item in value]
+    return as_number(value) if isinstance(value, str) else value

@@ -14,18 +14,20 @@ from hypothesis import strategies as st
 
 from datpo.config import (
     SCHEMA,
-    data_settings,
     difficulty_settings,
-    known_keys,
     load_config,
     merge,
     metrics_settings,
     model_settings,
+    problem_settings,
     read_settings,
     sample_settings,
+    score_settings,
+    table_settings,
     train_settings,
     write_settings,
 )
+from datpo.config_schema import known_keys
 from datpo.core.errors import InputError
 from datpo.methods import load as load_method
 
@@ -115,64 +117,205 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
     ("overrides", "said"),
     [
         ({"evalution": {}}, "unknown key 'evalution'; did you mean 'evaluation'?"),
-        ({"train": {"learnin_rate": 1}}, "unknown key 'runs.datpo.train.learnin_rate'; did you mean 'learning_rate'?"),
-        ({"train": {"epochs": "many"}}, "train.epochs: 'many' is not of type 'integer'"),
+        ({"train": {"learnin_rate": 1}}, "unknown key 'train.learnin_rate'; did you mean 'learning_rate'?"),
+        ({"train": {"epochs": "many"}}, "train.epochs: must be a whole number, not 'many'"),
+        ({"train": {"epochs": 1.5}}, "train.epochs: must be a whole number, not 1.5"),
+        ({"train": {"epochs": True}}, "train.epochs: must be a whole number, not True"),
+        ({"train": {"learning_rate": float("nan")}}, "train.learning_rate: must be a finite number, not nan"),
+        ({"train": {"learning_rate": "1e999"}}, "train.learning_rate: must be a finite number, not inf"),
+        ({"train": {"embedder_revision": 3}}, "train.embedder_revision: must be text or null, not 3"),
+        ({"train": 3}, "train: must be a map, e.g. {key: value}, not 3"),
         ({"train": {"duration": {"steps": 1, "tokens": 9}}}, "exactly one of steps, tokens, updates"),
-        ({"seeds": []}, "seeds: []"),
+        ({"seeds": []}, "seeds: must not be empty"),
+        ({"seeds": 1}, "seeds: must be a list, e.g. [1], not 1"),
         ({"seeds": [1, 1]}, "seeds"),
-        ({"domain": "chess"}, "domain: 'chess' is not one of"),
+        ({"domain": "chess"}, "domain: must be one of moves, math, not 'chess'"),
         ({"runs": None}, "runs: nothing is listed"),
-        ({"runs": {"x": {}}}, "runs.x must be a map that names its `method`"),
-        ({"runs": {"x/y": {"method": "grpo"}}}, "x/y"),
+        ({"runs": {"x": {}}}, "runs.x: needs the key 'method'"),
+        ({"runs": {"x": 3}}, "runs.x: must be a map"),
+        ({"runs": {"grpo": {"numbers": 3}}}, "runs.grpo.numbers: must be a map"),
+        ({"runs": {"grpo": {"train": 3}}}, "runs.grpo.train: must be a map"),
+        ({"runs": {"grpo": {"numbers": {"clip": 0.2}}}}, "run 'grpo': method 'grpo': clip must be a list of two num"),
+        ({"runs": {"grpo": {"numbers": {"clip": [0.2]}}}}, "e.g. [0.2, 0.28], not [0.2]"),
+        ({"runs": {"x/y": {"method": "grpo"}}}, "runs: 'x/y' cannot be a name: names are of letters, digits, dots"),
         ({"runs": {"base": {"method": "grpo"}}}, "'base' names the base model"),
+        ({"runs": {"grpo": {"method": "datpo"}}}, "runs.grpo: is named like a method but trains by 'datpo'"),
+        ({"runs": {"gpro": None}}, "runs.gpro: null takes away nothing, there is no such name; did you mean 'grpo'?"),
+        ({"benchmarks": {"moves-head": "null"}}, "benchmarks.moves-head: null takes away nothing"),
+        ({"benchmarks": 5}, "benchmarks: must be a map"),
         ({"benchmarks": {"moves-hard": {"k": [1, 9]}}}, "k = 9 is above its 8 samples"),
         ({"models": {"ci": {"source": {"path": "x"}}}}, "exactly one of `pretrain` and `source`"),
-        ({"models": {"other": {"source": {"hub": "a/b"}}}}, "needs `hub` and `revision` (a commit), or `path`"),
-        ({"prompt": {"format": "no problem"}}, "prompt.format"),
+        ({"models": {"other": {"source": {}}}}, "needs either `hub` and `revision` (a commit), or `path`"),
+        ({"models": {"other": {"source": {"hub": "a/b"}}}}, "needs `revision` (a commit) beside `hub`"),
+        ({"models": {"ci": {"pretrain": {"model": {"vocab_size": 9}}}}}, "key 'models.ci.pretrain.model.vocab_size'"),
+        ({"models": {"ci": {"pretrain": {"model": {"hidden_size": 90}}}}}, "hidden_size 90 must be an even multiple"),
+        ({"models": {"ci": {"pretrain": {"model": {"num_key_value_heads": 3}}}}}, "multiple of num_key_value_heads 3"),
+        ({"prompt": {"format": "no problem"}}, "prompt.format: must contain {problem}, unlike 'no problem'"),
+        ({"difficulty": {"bands": {"easy": [9, 12]}}}, "bands.easy: [9, 12] must be [fewest, most] right samples"),
+        ({"difficulty": {"bands": {"hard": [4, 1]}}}, "difficulty.bands.hard: [4, 1] must be"),
+        ({"difficulty": {"bands": {"hard": [1, 5]}}}, "hard [1, 5] and medium [5, 8] overlap"),
+        ({"difficulty": {"samples": 8}}, "difficulty.bands.easy: [9, 11] must be [fewest, most] right samples within"),
+        ({"data": {"train": {"path": "nowhere.jsonl"}}}, "data.train.path: nowhere.jsonl: no such file"),
+        ({"data": {"train": {"count": None}}}, "data.train: `levels` needs `count`"),
+        (
+            {"data": {"train": {"levels": None, "count": None}}},
+            "data.train: needs exactly one of levels, path, hub, not",
+        ),
+        ({"data": {"train": {"from_train": 3}}}, "data.train: needs exactly one of levels, path, hub, not from_train"),
+        ({"data": {"train": {"levels": [1], "path": "x"}}}, "not levels and path"),
+        ({"data": {"validation": {"from_train": 3, "count": 3}}}, "data.validation: count has no meaning beside"),
+        (
+            {"benchmarks": {"x": {"problems": {"hub": "a/b"}, "samples": 8, "k": [1]}}},
+            "x.problems: `hub` needs `revisi",
+        ),
+        ({"domain": "math"}, "data.train: `levels` makes move puzzles, but the domain is 'math'"),
     ],
 )
 def test_a_mistake_is_named(overrides: dict[str, Any], said: str) -> None:
     assert said in refusal(**overrides)
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [{"train": {"learnin_rate": 1}}, {"train": {"epochs": 0}}, {"train": 3}, {"runs": {"grpo": {"train": {"a": 1}}}}],
+)
+def test_a_mistake_is_told_once(overrides: dict[str, Any]) -> None:
+    assert len(refusal(**overrides).splitlines()) == 1
+
+
+def test_every_mistake_has_its_line() -> None:
+    lines = refusal(sacle="ci", seeds=1, train={"epoch": 1, "beta": 2}).splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("config: ") for line in lines)
+
+
 def test_an_unknown_scale_lists_the_known_ones() -> None:
-    with pytest.raises(InputError, match=r"scale 'huge' has no file .*known: ci, paper, tiny"):
+    with pytest.raises(InputError, match=r"scale 'huge' has no file config/scales/huge.yaml; known: ci, paper, tiny"):
         load_config(ROOT, {"scale": "huge"})
 
 
+@pytest.mark.parametrize("absent", [None, "null"])
+def test_no_scale_in_an_overlay_is_the_scale_of_config_yaml_through_and_through(absent: str | None) -> None:
+    assert load_config(ROOT, {"scale": absent}) == load_config(ROOT, {})
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    config = loaded(seeds=[1.0], train={"epochs": "3.0"})
+    assert repr(config["seeds"]) == "[1]"
+    assert repr(config["train"]["epochs"]) == "3"
+
+
+def test_words_among_a_method_s_numbers_become_numbers_too() -> None:
+    config = loaded(runs={"datpo": {"numbers": {"max_forks": "2", "alpha": ["0.1", "0"]}}})
+    numbers = config["runs"]["datpo"]["numbers"]
+    assert (numbers["max_forks"], numbers["alpha"]) == (2, [0.1, 0])
+
+
+def test_another_source_of_problems_takes_the_place_of_the_scale_s(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"id": "a", "problem": "p", "answer": "1"}\n')
+    entry = loaded(data={"train": {"path": str(file)}})["data"]["train"]
+    assert set(entry) == {"path", "sha256", "questions"}
+
+
+def test_a_local_file_of_problems_is_known_by_its_content(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+
+    def changed(text: str) -> set[str]:
+        """The jobs on this benchmark that see another file."""
+        jobs = []
+        for each in ('{"id": "a", "problem": "p", "answer": "1"}\n', text):
+            file.write_text(each)
+            config = loaded(benchmarks={"own": {"problems": {"path": str(file)}, "samples": 8, "k": [1]}})
+            jobs.append(
+                {
+                    "problems": problem_settings(config, "benchmarks/own"),
+                    "sample": sample_settings(config, "ci", "grpo", "grpo", 0, "own"),
+                    "score": score_settings(config, "own"),
+                }
+            )
+        return {job for job in jobs[0] if jobs[0][job] != jobs[1][job]}
+
+    assert changed('{"id": "a", "problem": "p", "answer": "1"}\n') == set()
+    assert changed('{"id": "a", "problem": "p", "answer": "2"}\n') == {"problems", "score"}
+    assert changed('{"id": "a", "problem": "q", "answer": "1"}\n') == {"problems", "sample", "score"}
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("a: {b: 1, c: 2, b: 3}\n")
+    with pytest.raises(InputError, match=r"settings.yaml: not YAML \(the key 'b' stands twice .*line 1, column 17"):
+        read_settings(file)
+
+
 def test_a_method_without_a_file_lists_the_known_ones() -> None:
-    assert "method 'psychic' has no file methods/psychic.yaml" in refusal(runs={"x": {"method": "psychic"}})
+    assert "method 'psychic' has no file config/methods/psychic.yaml" in refusal(runs={"x": {"method": "psychic"}})
+
+
+@pytest.mark.parametrize(
+    ("method", "numbers", "said"),
+    [
+        ("datpo", {"max_forks": 2.5}, "max_forks must be a whole number, 0 or more, not 2.5"),
+        ("datpo", {"max_forks": -1}, "max_forks must be a whole number, 0 or more, not -1"),
+        ("datpo", {"roots": True}, "roots must be a whole number, 0 or more, not True"),
+        ("datpo", {"value": 3}, "value must be a word, not 3"),
+        ("datpo", {"alpha": 0.2}, "alpha must be a list of numbers, not 0.2"),
+        ("datpo", {"alpha": [0.2, "x"]}, "alpha must be a list of numbers"),
+        ("datpo", {"alpha": [0.2, float("nan")]}, "alpha must be a list of numbers"),
+        ("grpo", {"sample_std": 1}, "sample_std must be true or false, not 1"),
+        ("grpo", {"aggregate": "median"}, "aggregate must be one of token_mean, sequence_mean, constant, not 'median'"),
+    ],
+)
+def test_a_number_of_another_kind_is_refused_by_its_method(method: str, numbers: dict[str, Any], said: str) -> None:
+    usual = yaml.safe_load((ROOT / f"config/methods/{method}.yaml").read_text(encoding="utf-8"))
+    load_method(method, usual)
+    with pytest.raises(InputError, match=re.escape(f"method {method!r}: {said}")):
+        load_method(method, {**usual, **numbers})
+
+
+# All sets: those that are held out are checked against the training set again.
+SETS = {"set train", "set validation", "set easy", "set hard"}
 
 
 def slices(config: dict[str, Any]) -> dict[str, Any]:
     """The settings of every kind of job."""
     return {
-        "data": data_settings(config),
+        "set train": problem_settings(config, "train"),
+        "set validation": problem_settings(config, "validation"),
+        "set easy": problem_settings(config, "benchmarks/moves-easy"),
+        "set hard": problem_settings(config, "benchmarks/moves-hard"),
         "model": model_settings(config, "ci"),
         "train grpo": train_settings(config, "ci", "grpo", 0),
         "train datpo": train_settings(config, "ci", "datpo", 0),
         "sample easy": sample_settings(config, "ci", "grpo", "grpo", 0, "moves-easy"),
         "sample hard": sample_settings(config, "ci", "grpo", "grpo", 0, "moves-hard"),
         "sample train": sample_settings(config, "ci", "base", "base", 0, "train"),
+        "score hard": score_settings(config, "moves-hard"),
         "metrics hard": metrics_settings(config, "moves-hard"),
         "difficulty": difficulty_settings(config),
+        "tables": table_settings(config),
     }
 
 
 @pytest.mark.parametrize(
     ("overrides", "changed"),
     [
-        ({"seeds": [0, 1]}, set()),
+        ({"seeds": [0, 1]}, {"tables"}),
+        ({"runs": {"grpo2": {"method": "grpo"}}}, {"tables"}),
         ({"jobs": {"threads": 4}}, set()),
         ({"runs": {"datpo": {"numbers": {"roots": 2}}}}, {"train datpo"}),
         ({"train": {"learning_rate": 1}}, {"train grpo", "train datpo"}),
+        ({"benchmarks": {"aaa": {"problems": {"levels": [1], "count": 2}, "samples": 8, "k": [1]}}}, {"tables"}),
         ({"benchmarks": {"moves-hard": {"k": [1]}}}, {"metrics hard"}),
         ({"benchmarks": {"moves-hard": {"samples": 9}}}, {"sample hard"}),
-        ({"benchmarks": {"moves-hard": {"problems": {"count": 3}}}}, {"data", "sample hard"}),
-        ({"data": {"train": {"count": 3}}}, {"data", "train grpo", "train datpo", "sample train"}),
+        ({"benchmarks": {"moves-hard": {"problems": {"count": 3}}}}, {"set hard", "sample hard", "score hard"}),
+        ({"data": {"validation": {"count": 3}}}, {"set validation"}),
+        ({"data": {"train": {"count": 3}}}, {*SETS, "train grpo", "train datpo", "sample train"}),
+        ({"data": {"validation": {"from_train": 9}}}, {*SETS, "train grpo", "train datpo", "sample train"}),
         ({"evaluation": {"bootstrap": 7}}, {"metrics hard"}),
+        ({"evaluation": {"truncated": "graded"}}, {"score hard"}),
         ({"evaluation": {"max_new_tokens": 7}}, {"sample easy", "sample hard", "sample train"}),
-        ({"difficulty": {"samples": 11}}, {"difficulty", "sample train"}),
+        ({"difficulty": {"samples": 13}}, {"difficulty", "sample train"}),
     ],
 )
 def test_a_key_reaches_the_jobs_that_depend_on_it_and_no_others(overrides: Any, changed: set[str]) -> None:
@@ -217,7 +360,7 @@ def test_every_key_has_a_type_and_a_description_and_every_map_refuses_unknown_ke
 
 
 # Of these it matters which are given: a source of problems or of a model, a kind of duration.
-ABSENT = r"(problems|train|validation|pretrain|source)|.*(problems|data\.train|validation|duration)\..*"
+ABSENT = r"(problems|train|validation|pretrain|source|method)|.*(problems|data\.train|validation|duration)\..*"
 
 
 def test_every_other_key_has_a_default() -> None:

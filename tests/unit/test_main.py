@@ -21,7 +21,17 @@ def test_every_verb_exists_and_says_what_it_does(verb):
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
     write_jsonl(tmp_path / "samples.jsonl", [{"kind": "poems"}])
-    arguments = ["--samples", tmp_path / "samples.jsonl", "--problems", tmp_path / "p.jsonl", "--out", tmp_path / "o"]
+    (tmp_path / "c.yaml").write_text("truncated: wrong")
+    arguments = [
+        "--config",
+        tmp_path / "c.yaml",
+        "--samples",
+        tmp_path / "samples.jsonl",
+        "--problems",
+        tmp_path / "p.jsonl",
+        "--out",
+        tmp_path / "o",
+    ]
     assert main(["score", *map(str, arguments)]) == 2
     said = capsys.readouterr().err
     assert said.startswith("datpo score: ")

@@ -64,6 +64,11 @@ class Tree:
         assert table or "Nothing to be done" in said, said
         return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table[1] if table else "", re.M)}
 
+    def copied(self, target: Path) -> Tree:
+        """The same tree elsewhere, its results and what Snakemake remembers of them included."""
+        shutil.copytree(self.root, target, symlinks=True)
+        return Tree(target)
+
     @contextmanager
     def edited(self, name: str, old: str, new: str) -> Iterator[None]:
         """A file of the tree with a text replaced, for a while."""

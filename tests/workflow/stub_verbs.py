@@ -1,8 +1,8 @@
 """Stands in for `python -m datpo` in tests of the workflow: each verb writes what its rule declares, at once.
 
 A copy of this file takes the place of src/datpo/__main__.py in a copy of the project. What a training does beside
-that is told by environment variables: STUB_FAIL (runs whose training fails), STUB_SLEEP (seconds a training takes),
-STUB_WAIT (a training waits for SIGTERM on its first attempt).
+that is told by environment variables: STUB_FAIL (runs and problem sets that fail), STUB_SLEEP (seconds a training
+takes), STUB_WAIT (a training waits for SIGTERM on its first attempt).
 """
 
 import json
@@ -54,11 +54,14 @@ def config(options: dict[str, list[str]]) -> None:
 
 
 def data(options: dict[str, list[str]]) -> None:
-    folder = Path(options["out"][0])
-    for name in yaml.safe_load(Path(options["config"][0]).read_text())["benchmarks"]:
-        write(folder / "benchmarks" / f"{name}.jsonl")
-    for name in ("train.jsonl", "validation.jsonl", "manifest.json"):
-        write(folder / name)
+    write(Path(options["out"][0]))
+    fail_if_told(yaml.safe_load(Path(options["config"][0]).read_text())["set"], "data")
+
+
+def fail_if_told(name: str, verb: str) -> None:
+    if name in os.environ.get("STUB_FAIL", "").split():
+        print(f"datpo {verb}: {name} has no more luck", file=sys.stderr)
+        sys.exit(2)
 
 
 def checkpoint(options: dict[str, list[str]]) -> None:
@@ -78,8 +81,7 @@ def train(options: dict[str, list[str]]) -> None:
         time.sleep(120)
     if run in os.environ.get("STUB_FAIL", "").split():
         checkpoint(options)
-        print(f"datpo train: {run} has no more luck", file=sys.stderr)
-        sys.exit(2)
+    fail_if_told(run, "train")
     with open("trained.txt", "a") as trained:
         trained.write(json.dumps({"run": run, "began": began, "ended": time.time(), "resumed": resumed}) + "\n")
     checkpoint(options)
@@ -95,7 +97,7 @@ def stopped(state: Path) -> None:
 
 def tables(options: dict[str, list[str]]) -> None:
     for name in ("table2.csv", "table2_differences.csv", "table2.md", "table2.tex"):
-        write(Path(options["out"][0]) / name)
+        write(Path(options["out"][0]) / name, "\n".join(options["metrics"]))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.workflow.project import Tree
@@ -32,6 +34,27 @@ def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) ->
     assert plan["sample"] == 2 * (3 * 5 + 1)
 
 
+def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree) -> None:
+    (copy.root / "mine.yaml").write_text("seeds: [1]\n")
+    asked = ("--profile", "slurm", "-n", "--configfile", "mine.yaml")
+    said = copy.snakemake(*asked, fails=True)
+    assert said.rstrip().endswith("add `scale: paper` to your file, or --config scale=paper")
+    assert "scale: paper" in copy.snakemake(*asked, "--config", "scale=paper")
+    assert copy.plan("--configfile", "mine.yaml", "-j", "3")["train_grpo"] == 1
+
+
+def test_it_can_be_started_from_another_folder(copy: Tree, tmp_path: Path) -> None:
+    plan = Tree(tmp_path).plan("-s", str(copy.root / "Snakefile"))
+    assert plan == copy.plan()
+    assert plan == copy.plan("--directory", str(tmp_path))
+
+
+def test_numbers_on_the_command_line_are_numbers(copy: Tree) -> None:
+    said = copy.snakemake("-np", "--config", "runs={datpo: {numbers: {max_forks: 2, alpha: [0.1, 0.1]}}}")
+    assert '"alpha": [0.1, 0.1]' in said
+    assert '"max_forks": 2,' in said
+
+
 def test_every_run_says_its_scale_first(copy: Tree) -> None:
     first, second = copy.snakemake("-n").splitlines()[:2]
     assert first.startswith("Using workflow specific profile")
@@ -54,9 +77,12 @@ def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
     ("overrides", "named"),
     [
         ("sacle=ci", "unknown key 'sacle'; did you mean 'scale'?"),
-        ("scale=huge", "scale 'huge' has no file scales/huge.yaml"),
-        ("runs={x: {method: psychic}}", "run 'x': method 'psychic' has no file methods/psychic.yaml"),
-        ("runs={datpo: {numbers: {forks: 3}}}", "method 'datpo' has no number 'forks'"),
+        ("scale=huge", "scale 'huge' has no file config/scales/huge.yaml"),
+        ("runs={x: {method: psychic}}", "run 'x': method 'psychic' has no file config/methods/psychic.yaml"),
+        ("runs={datpo: {numbers: {forks: 3}}}", "config: run 'datpo': method 'datpo' has no number 'forks'"),
+        ("runs={datpo: {numbers: {max_forks: 2.5}}}", "'datpo': max_forks must be a whole number, 0 or more, not 2.5"),
+        ("train=3", "config: train: must be a map, e.g. {key: value}, not 3"),
+        ("runs={gpro: null}", "runs.gpro: null takes away nothing"),
         ("runs={datpo: null, grpo: null}", "runs: nothing is listed"),
         ("benchmarks={moves-hard: {k: [1, 999]}}", "benchmarks.moves-hard: k = 999 is above its"),
     ],
@@ -64,6 +90,7 @@ def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
 def test_a_wrong_configuration_ends_in_one_readable_error(copy: Tree, overrides: str, named: str) -> None:
     said = copy.snakemake("-n", "--config", overrides, fails=True)
     assert named in said
+    assert said.rstrip().splitlines()[-1].startswith("config: ")  # and nothing after it
     assert "Traceback" not in said
     assert "Building DAG" not in said
 

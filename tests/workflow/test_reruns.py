@@ -11,6 +11,8 @@ import pytest
 from tests.workflow.project import TRAINING, Tree, stand_in_conda, stubbed_project
 
 CI = ("--config", "scale=ci")
+AAA = "benchmarks={aaa: {problems: {levels: [8], count: 4}, samples: 4, k: [1, 4]}}"  # before all others by name
+SHOWN = {"table2", "figure_passk", "figure_curves"}
 
 
 def test_a_second_run_does_nothing(finished: Tree) -> None:
@@ -28,7 +30,11 @@ def test_the_settings_of_a_run_are_one_file_with_its_slice(finished: Tree) -> No
     ("overrides", "planned"),
     [
         ("evaluation={bootstrap: 50}", {"metrics", "metrics_config", "table2", "figure_passk", "all"}),
-        ("jobs={memory_gb: 9, threads: 2}", set()),
+        ("jobs={memory_gb: 9, threads: 2, retries: 1}", set()),
+        (
+            "evaluation={truncated: graded}",
+            {"score", "score_config", "metrics", "table2", "figure_passk", "split_by_difficulty", "all"},
+        ),
         ("difficulty={seed: 5}", {"difficulty_config", "split_by_difficulty", "all"}),
     ],
 )
@@ -48,7 +54,7 @@ def test_a_new_k_counts_again_and_neither_samples_nor_scores(finished: Tree) -> 
 def test_a_changed_number_trains_its_own_run_only(finished: Tree) -> None:
     plan = finished.plan(*CI, "runs={datpo: {numbers: {max_forks: 2}}}")
     assert plan["train_datpo"] == plan["train_config"] == 1
-    assert not {"train_grpo", "pretrain", "data", "split_by_difficulty"} & set(plan)
+    assert not {"train_grpo", "pretrain", "problems", "split_by_difficulty"} & set(plan)
     assert plan["sample"] == plan["metrics"] == 3
 
 
@@ -56,9 +62,61 @@ def test_another_run_and_another_benchmark_train_nothing_that_is_there(finished:
     plan = finished.plan(*CI, "runs={datpo_plain: {method: datpo, numbers: {alpha: [0.0, 0.0]}}}")
     assert plan["train_datpo"] == 1
     assert "train_grpo" not in plan
-    plan = finished.plan(*CI, "benchmarks={moves-xl: {problems: {levels: [8], count: 4}, samples: 4, k: [1, 4]}}")
+    plan = finished.plan(*CI, AAA)
     assert not TRAINING & set(plan)
-    assert plan["sample"] == 3
+    assert plan["problems"] == plan["problems_config"] == 1
+    assert plan["sample"] == plan["score"] == plan["metrics"] == 3
+
+
+def test_a_benchmark_that_fails_takes_nothing_with_it(finished: Tree, tmp_path: Path) -> None:
+    tree = finished.copied(tmp_path / "tree")
+    sets = sorted((tree.root / "results/ci/data").rglob("*.jsonl"))
+    before = [file.stat().st_mtime_ns for file in sets]
+    said = tree.snakemake("--cores", "2", "--keep-going", *CI, AAA, fails=True, STUB_FAIL="benchmarks/aaa")
+    assert "benchmarks/aaa has no more luck" in said
+    assert [file.stat().st_mtime_ns for file in sets] == before
+    assert set(tree.plan(*CI)) <= {"table_config", *SHOWN, "all"}
+
+
+def shown(tree: Tree) -> set[str]:
+    """The files behind the table; its stand-in lists them."""
+    return set((tree.root / "results/ci/tables/table2.csv").read_text().split())
+
+
+def test_one_run_brings_the_table_up_to_date(finished: Tree, tmp_path: Path) -> None:
+    """Less of everything, then an edited samples file beside another benchmark, the order in which it once failed."""
+    tree = finished.copied(tmp_path / "tree")
+    assert any("/grpo/" in name for name in shown(tree))
+
+    less = (*CI, "runs={grpo: null}", "benchmarks={moves-hard: null}")
+    assert set(tree.plan(*less)) == {"table_config", *SHOWN, "all"}
+    tree.snakemake("--cores", "2", *less)
+    assert tree.plan(*less) == {}
+    assert len(shown(tree)) == 4
+    assert not any("/grpo/" in name or "moves-hard" in name for name in shown(tree))
+
+    samples = tree.root / "results/ci/ci/datpo/datpo/seed0/samples/moves-easy.jsonl"
+    samples.write_text("edited\n")
+    scores = samples.parent.with_name("scores") / samples.name
+    before = scores.stat().st_mtime_ns
+    tree.snakemake("--cores", "2", *CI, AAA)
+    assert scores.stat().st_mtime_ns > before
+    assert len(shown(tree)) == 3 * 4
+    assert tree.plan(*CI, AAA) == {}
+
+
+def test_an_edited_file_of_problems_is_noticed(finished: Tree, tmp_path: Path) -> None:
+    tree = finished.copied(tmp_path / "tree")
+    own = (*CI, "benchmarks={own: {problems: {path: own.jsonl}, samples: 4, k: [1]}}")
+    problem = '{"id": "a", "problem": "p", "answer": "%s"}\n'
+    (tree.root / "own.jsonl").write_text(problem % "1")
+    tree.snakemake("--cores", "2", *own)
+    assert tree.plan(*own) == {}
+    (tree.root / "own.jsonl").write_text(problem % "2")
+    plan = tree.plan(*own)
+    assert plan["problems"] == 1
+    assert plan["score"] == 3
+    assert not {"sample", *TRAINING} & set(plan)
 
 
 def test_a_comment_in_the_source_plans_nothing(finished: Tree) -> None:

@@ -1,7 +1,8 @@
 """Files that are whole or absent.
 
 Everything written here goes to a temporary neighbour first and is renamed when it is complete, so a killed
-job or a full disk never leaves a half-written file under its final name.
+job or a full disk never leaves a half-written file under its final name. What a killed job left under the temporary
+name is overwritten by the next attempt.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.partial")
     encoding = None if "b" in mode else "utf-8"
     try:
         with open(partial, mode, encoding=encoding) as handle:
@@ -44,7 +45,7 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 def whole_folder(path: str | Path) -> Iterator[Path]:
     """Fill a folder that appears under `path` only once the block ends without an exception."""
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -36,7 +38,7 @@ def load_problems(path: str | Path) -> list[Problem]:
     for number, row in enumerate(read_jsonl(path), start=1):
         where = f"{path}: problem {row.get('id', f'in row {number}')!r}"
         for key in ("id", "problem", "answer"):
-            if not str(row.get(key) or "").strip():
+            if row.get(key) is None or not str(row[key]).strip():
                 raise InputError(f"{where}: field {key!r} is missing or empty")
         problem = Problem(
             id=str(row["id"]),
@@ -53,6 +55,12 @@ def load_problems(path: str | Path) -> list[Problem]:
     if not problems:
         raise InputError(f"{path}: no problems in this file")
     return problems
+
+
+def questions_hash(problems: Sequence[Problem]) -> str:
+    """SHA-256 over what is asked (ids and texts, in any order); a corrected answer key does not change it."""
+    asked = sorted((problem.id, problem.problem) for problem in problems)
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 def save_problems(path: str | Path, problems: Sequence[Problem]) -> None:

@@ -37,8 +37,8 @@ def sibling_diversity(trees: Sequence[RolloutTree], decode: Callable[[Ints], str
 
 
 def lexical(texts: Sequence[str]) -> Floats:
-    """Cheap embeddings for tests and tiny models: hashed counts of character trigrams, unit length."""
+    """Cheap embeddings for tests and tiny models: hashed counts of runs of 1 to 3 characters, unit length."""
     vectorizer = HashingVectorizer(
-        analyzer="char", ngram_range=(3, 3), n_features=1024, alternate_sign=False, norm="l2"
+        analyzer="char", ngram_range=(1, 3), n_features=1024, alternate_sign=False, norm="l2"
     )
     return np.asarray(vectorizer.transform(texts).toarray(), dtype=float)

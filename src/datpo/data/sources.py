@@ -51,7 +51,7 @@ def check_distinct(problems: Iterable[Problem], name: str) -> None:
     seen: dict[str, str] = {}
     twice = []
     for problem in problems:
-        for key in (f"id {problem.id}", normalised(problem.problem)):
+        for key in _keys(problem):
             if key in seen:
                 twice.append(f"{problem.id} = {seen[key]}")
                 break
@@ -60,21 +60,19 @@ def check_distinct(problems: Iterable[Problem], name: str) -> None:
         raise InputError(f"data set {name!r} holds problems twice: {_some(twice)}; set one of each aside with `drop`")
 
 
-def check_apart(train: Sequence[Problem], others: Mapping[str, Sequence[Problem]]) -> None:
-    """Refuse sets that share a problem with the training set, by id or by text.
+def check_apart(problems: Iterable[Problem], name: str, train: Iterable[Problem]) -> None:
+    """Refuse a set that shares a problem with the training set, by id or by text.
 
     Raises:
         InputError: the ids of the shared problems are listed.
     """
-    ids = {problem.id for problem in train}
-    texts = {normalised(problem.problem) for problem in train}
-    for name, problems in others.items():
-        shared = [each.id for each in problems if each.id in ids or normalised(each.problem) in texts]
-        if shared:
-            raise InputError(
-                f"data set {name!r} shares problems with the training set: {_some(shared)}; set them aside with "
-                "`drop` in one of the two (or, if only the ids are equal, leave `id` out of its `fields`)"
-            )
+    taken = {key for problem in train for key in _keys(problem)}
+    shared = [problem.id for problem in problems if taken & set(_keys(problem))]
+    if shared:
+        raise InputError(
+            f"data set {name!r} shares problems with the training set: {_some(shared)}; set them aside with "
+            "`drop` in one of the two (or, if only the ids are equal, leave `id` out of its `fields`)"
+        )
 
 
 def normalised(text: str) -> str:
@@ -86,6 +84,11 @@ def normalised(text: str) -> str:
     text = re.sub(r"\\(left|right)(?![a-zA-Z])|\\[dt](?=frac)", "", text.casefold())
     text = re.sub(r"(?<![0-9])[.,]|[.,](?![0-9])", "", text)
     return re.sub(r"[\s;:!?$~{}\\'\"`]", "", text)
+
+
+def _keys(problem: Problem) -> tuple[str, str]:
+    """What two copies of a problem have in common, the one or the other."""
+    return f"id {problem.id}", f"text {normalised(problem.problem)}"
 
 
 def _from_hub(entry: Mapping[str, Any], name: str, drop: set[str]) -> list[Problem]:

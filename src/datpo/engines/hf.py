@@ -49,10 +49,15 @@ class RaggedAttention:
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """Write (R, G, T, D) keys and values, and attend (R, H, T, D) queries to each row's own past."""
         for slot, new in enumerate((key, value)):
-            self.kv[layer, slot, self.rows, :, self.position_RT] = new.transpose(1, 2)
+            self.kv[layer, slot, self.rows, :, self.position_RT] = new.transpose(1, 2).to(self.kv.dtype)
         keys, values = self.kv[layer, :, :, :, : self.reach]
         return functional.scaled_dot_product_attention(
-            query, keys, values, attn_mask=self.mask, scale=scale, enable_gqa=key.shape[1] != query.shape[1]
+            query.to(keys.dtype),
+            keys,
+            values,
+            attn_mask=self.mask,
+            scale=scale,
+            enable_gqa=key.shape[1] != query.shape[1],
         )
 
 
@@ -130,7 +135,7 @@ class HFEngine:
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         positions = max(len(request.context) - 1 + request.max_new_tokens for request in requests)
         shape = (config.num_hidden_layers, 2, len(requests), heads, positions, size)
-        kv = torch.zeros(shape, dtype=self.policy.model.dtype, device=self.policy.device)
+        kv = torch.zeros(shape, dtype=self._dtype(), device=self.policy.device)
         fresh: dict[bytes, list[int]] = {}
         for row, request in enumerate(requests):
             if request.source is None:
@@ -140,6 +145,14 @@ class HFEngine:
                 kv[:, :, row, :, : known.shape[3]] = known
         self._prefill(kv, fresh, requests)
         return kv
+
+    def _dtype(self) -> torch.dtype:
+        """The number format of keys and values: autocast's where it is on, so that the learner sees the same ones."""
+        kind = self.policy.device.type
+        found: torch.dtype = (
+            torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else self.policy.model.dtype
+        )
+        return found
 
     def _prefill(self, kv: Tensor, groups: Mapping[bytes, list[int]], requests: Sequence[Request]) -> None:
         """Run each distinct context once, and copy its keys and values to the rows that share it."""

@@ -20,14 +20,18 @@ class ScriptedEngine:
         self.transition_VV = np.asarray(transition_VV, dtype=float)
         self.end = end
         self.batches: list[list[Request]] = []
+        self.kept: list[bool] = []
+        self.forgotten = 0
 
     def sample(self, requests: Sequence[Request], keep: bool = False) -> list[Continuation]:
         """One continuation per request; the batches asked for are remembered for the test to look at."""
         self.batches.append(list(requests))
+        self.kept.append(keep)
         return [self._one(request, handle) for handle, request in enumerate(requests)]
 
     def forget(self) -> None:
-        """There is no cache."""
+        """There is no cache; the call is counted."""
+        self.forgotten += 1
 
     def _one(self, request: Request, handle: int) -> Continuation:
         rng = np.random.default_rng(request.seed)

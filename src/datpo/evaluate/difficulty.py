@@ -53,7 +53,7 @@ def split_by_difficulty(config: Path, problems: Path, scores: Path, out: Path) -
         raise InputError(
             f"{scores}: {header['n']} samples a problem, but {config} places them by {settings['samples']}"
         )
-    known = matching_problems(scores, rows, problems)
+    known = matching_problems(scores, header, rows, problems)
     refuse_bad_keys(scores, rows)
     pools = _pools(rows, settings)
     size = _subset_size(settings, pools, scores)

@@ -119,7 +119,7 @@ def metrics_file(config: Path, scores: Path, problems: Path, out: Path) -> None:
     """
     settings = _settings(config)
     header, rows = read_scores(scores)
-    known = matching_problems(scores, rows, problems)
+    known = matching_problems(scores, header, rows, problems)
     refuse_bad_keys(scores, rows)
     write_json(out, {"header": header, **benchmark_metrics(settings, rows, known, header)})
 

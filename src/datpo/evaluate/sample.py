@@ -10,19 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import Accelerator
 
 from datpo.config import read_settings
 from datpo.core.engine import Request
 from datpo.core.errors import InputError
-from datpo.core.files import read_jsonl, write_jsonl
-from datpo.core.problem import Problem, load_problems
+from datpo.core.files import write_jsonl
+from datpo.core.problem import Problem, load_problems, questions_hash
 from datpo.core.seeds import seed
 from datpo.engines.hf import HFEngine
-from datpo.learn.policy import Policy, load_policy
+from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import cut_at_stop, prompt_tokens
 from datpo.progress import ProgressLines
 
 Row = dict[str, Any]
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path) -> None:
@@ -34,13 +37,14 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
     settings = read_settings(config)
     asked = load_problems(problems)
     check_decoding(settings)
-    header = make_header(settings, len(asked), model)
+    header = make_header(settings, asked, model)
     partial = work / f"{header['benchmark']}-{_fingerprint(header)}.jsonl"
     partial.parent.mkdir(parents=True, exist_ok=True)
     rows = _finished_rows(partial, settings["n"])
     todo = [problem for problem in asked if problem.id not in rows]
     if todo:
-        policy = load_policy(model)
+        policy = load_policy(model, PRECISIONS[settings["precision"]])
+        policy.model.to(Accelerator().device)
         label = f"sample {header['model']} {header['run']} seed {header['seed']} on {header['benchmark']}"
         bar = ProgressLines(label, len(asked), "problem", done=len(asked) - len(todo))
         with open(partial, "a", encoding="utf-8") as handle:
@@ -93,16 +97,16 @@ def check_decoding(settings: Row) -> None:
     """Refuse decoding settings under which n samples are one sample.
 
     Raises:
-        InputError: temperature 0 with n > 1, or a temperature that is not positive.
+        InputError: the temperature is not above 0.
     """
     if settings["temperature"] <= 0:
         raise InputError(
-            f"temperature {settings['temperature']} with n = {settings['n']}: greedy samples are all the same; "
-            "ask for a temperature above 0"
+            f"temperature {settings['temperature']}: greedy samples are all the same, and {settings['n']} of them "
+            "would only look like more; ask for a temperature above 0"
         )
 
 
-def make_header(settings: Row, problems: int, model: Path) -> Row:
+def make_header(settings: Row, problems: Sequence[Problem], model: Path) -> Row:
     """How the samples were made: everything a reader of a score needs to make them again."""
     identity = settings["identity"]
     return {
@@ -112,29 +116,18 @@ def make_header(settings: Row, problems: int, model: Path) -> Row:
         "benchmark": settings["benchmark"],
         "domain": settings["domain"],
         "n": settings["n"],
-        "problems": problems,
+        "problems": len(problems),
+        "questions": questions_hash(problems),
         "temperature": settings["temperature"],
         "max_new_tokens": settings["max_new_tokens"],
         "prompt": settings["prompt"],
         "sampling_seed": settings["seed"],
-        "truncated": settings.get("truncated", "wrong"),
         "engine": settings["engine"],
+        "precision": settings["precision"],
         "checkpoint": checkpoint_hash(model),
         "versions": {name: version(name) for name in ("torch", "transformers")},
         "threads": torch.get_num_threads(),
     }
-
-
-def checkpoint_hash(model: Path) -> str:
-    """SHA-256 over the weights and the configuration of a checkpoint folder."""
-    weights = sorted(model.glob("*.safetensors"))
-    if not weights:
-        raise InputError(f"{model}: no weights (*.safetensors) in this checkpoint folder")
-    digest = hashlib.sha256()
-    for path in (model / "config.json", *weights):
-        with open(path, "rb") as handle:
-            digest.update(hashlib.file_digest(handle, "sha256").digest())
-    return digest.hexdigest()
 
 
 def _fingerprint(header: Row) -> str:
@@ -143,18 +136,17 @@ def _fingerprint(header: Row) -> str:
 
 
 def _finished_rows(partial: Path, n: int) -> dict[str, list[Row]]:
-    """Problems whose n rows are all on disk; a problem that was being written when the job died is dropped."""
+    """Problems whose n rows are all on disk; one that was being written when the job died is dropped."""
     if not partial.exists():
         return {}
-    text = partial.read_text(encoding="utf-8")
     rows: dict[str, list[Row]] = {}
-    write_lines = text[: text.rfind("\n") + 1]
-    partial.write_text(write_lines, encoding="utf-8")
-    for row in read_jsonl(partial):
+    *whole_lines, _ = partial.read_text(encoding="utf-8").split("\n")
+    for line in whole_lines:
+        row = json.loads(line)
         rows.setdefault(row["problem"], []).append(row)
-    whole = {problem: mine for problem, mine in rows.items() if len(mine) == n}
-    write_jsonl(partial, [row for mine in whole.values() for row in mine])
-    return whole
+    finished = {problem: mine for problem, mine in rows.items() if len(mine) == n}
+    write_jsonl(partial, [row for mine in finished.values() for row in mine])
+    return finished
 
 
 def _chunks(problems: Sequence[Problem], size: int) -> Iterator[Sequence[Problem]]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from datpo.core.errors import InputError
 from datpo.core.files import Row, read_jsonl
-from datpo.core.problem import Problem, load_problems
+from datpo.core.problem import Problem, load_problems, questions_hash
 
 VERDICTS = ("right", "wrong", "no_answer", "timeout", "bad_key", "missing")
-HEADER_KEYS = ("n", "problems", "temperature", "domain")
+HEADER_KEYS = ("n", "problems", "questions", "temperature", "domain")
 ROW_KEYS = {
     "samples": ("problem", "sample", "text", "tokens", "finish"),
     "scores": ("problem", "sample", "verdict", "answer", "class", "tokens", "finish"),
@@ -68,11 +68,11 @@ def by_problem(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return groups
 
 
-def matching_problems(path: Path, rows: Sequence[Row], problems_path: Path) -> dict[str, Problem]:
+def matching_problems(path: Path, header: Row, rows: Sequence[Row], problems_path: Path) -> dict[str, Problem]:
     """The problems of `problems_path` by id, which are exactly the ones `rows` (of file `path`) speak about.
 
     Raises:
-        InputError: a problem stands in only one of the two files.
+        InputError: a problem stands in only one of the two files, or asks for something else there.
     """
     problems = {problem.id: problem for problem in load_problems(problems_path)}
     sampled = {row["problem"] for row in rows}
@@ -82,6 +82,11 @@ def matching_problems(path: Path, rows: Sequence[Row], problems_path: Path) -> d
                 f"{lacking}: has no problem {_listed(ids)}; {path} and {problems_path} must hold the same "
                 "problems (were the samples drawn for another version of the file?)"
             )
+    if questions_hash(list(problems.values())) != header["questions"]:
+        raise InputError(
+            f"{path}: drawn for problems with these ids but other texts than {problems_path} has now; delete the "
+            "samples to draw them again"
+        )
     return problems
 
 
@@ -125,7 +130,7 @@ def _check_header(path: Path, header: Mapping[str, Any]) -> None:
     if header["temperature"] == 0 and header["n"] > 1:
         raise InputError(
             f"{path}: {header['n']} samples at temperature 0 are one sample {header['n']} times, and every "
-            "metric over them would look exact; sample with n: 1 or a temperature above 0"
+            "metric over them would look exact; sample at a temperature above 0"
         )
 
 

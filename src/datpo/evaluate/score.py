@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import Row, write_jsonl
 from datpo.core.problem import Problem
@@ -21,14 +22,15 @@ from datpo.progress import ProgressLines
 BATCH = 512  # samples graded between two progress lines
 
 
-def score_file(samples: Path, problems: Path, out: Path) -> None:
+def score_file(config: Path, samples: Path, problems: Path, out: Path) -> None:
     """Grade every sample against its problem's key and group equal answers.
 
     A sample cut off by the token limit has no final answer, even with a box in its text: its verdict is
-    "no_answer". With `truncated: graded` in the samples' header such texts are graded like the others. A
-    sample lost to an engine error (`text` null) is "missing".
+    "no_answer". With `truncated: graded` such texts are graded like the others. A sample lost to an engine
+    error (`text` null) is "missing".
 
     Args:
+        config: YAML with `truncated`, "wrong" or "graded".
         samples: a samples file.
         problems: the problems it was drawn for.
         out: the scores file; its header is the samples' header with the checker and the samples' SHA-256.
@@ -38,12 +40,12 @@ def score_file(samples: Path, problems: Path, out: Path) -> None:
             checker cannot parse (all of them are listed).
     """
     header, rows = read_samples(samples)
-    known = matching_problems(samples, rows, problems)
+    known = matching_problems(samples, header, rows, problems)
     if header["domain"] not in verify.DOMAINS:
         raise InputError(f"{samples}: unknown domain {header['domain']!r}; one of {', '.join(verify.DOMAINS)}")
-    truncated = header.get("truncated", "wrong")
+    truncated = read_settings(config)["truncated"]
     if truncated not in ("graded", "wrong"):
-        raise InputError(f"{samples}: header `truncated` must be 'graded' or 'wrong', not {truncated!r}")
+        raise InputError(f"{config}: `truncated` must be 'graded' or 'wrong', not {truncated!r}")
     scored = _graded(rows, known, header["domain"], truncated)
     refuse_bad_keys(problems, scored)
     domain = verify.DOMAINS[header["domain"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ class TrainingLog:
         self.rows.append(row)
         with open(self.path, "a", encoding="utf-8") as handle:
             handle.write(json.dumps(row) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())  # a state on disk must not outlive the rows before it
         for name, value in row.items():
             if isinstance(value, int | float) and name != "step":
                 self.events.add_scalar(name, value, row["step"])

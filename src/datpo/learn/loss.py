@@ -48,19 +48,19 @@ class LossHealth:
     gap_max: float
 
 
-def token_logprobs(hidden_SD: Tensor, head: torch.nn.Linear, token_S: Tensor, chunk: int) -> Tensor:
-    """log p(token) at each hidden state (S,), float32 or better, `chunk` rows of logits at a time.
+def token_logprobs(hidden_SD: Tensor, head: torch.nn.Linear, token_S: Tensor, chunk: int, temperature: float) -> Tensor:
+    """log p(token) at each hidden state (S,) at the temperature of sampling, `chunk` rows of logits at a time.
 
     The logits of a chunk are computed again in the backward pass, so memory is chunk x vocabulary.
     """
     parts = [
-        checkpoint(_chunk_logprobs, head, hidden, token, use_reentrant=False)
+        checkpoint(_chunk_logprobs, head, hidden, token, temperature, use_reentrant=False)
         for hidden, token in zip(hidden_SD.split(chunk), token_S.split(chunk), strict=True)
     ]
     return torch.cat(parts)
 
 
-def _chunk_logprobs(head: torch.nn.Linear, hidden_SD: Tensor, token_S: Tensor) -> Tensor:
+def _chunk_logprobs(head: torch.nn.Linear, hidden_SD: Tensor, token_S: Tensor, temperature: float) -> Tensor:
     logits = head(hidden_SD)
     logits = logits if logits.dtype == torch.float64 else logits.float()
-    return -functional.cross_entropy(logits, token_S, reduction="none")
+    return -functional.cross_entropy(logits / temperature, token_S, reduction="none")

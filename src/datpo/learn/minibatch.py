@@ -93,6 +93,8 @@ def gather(method: Method, trees: Sequence[CreditedTree], units: Sequence[Unit])
 
 def _share(method: Method, credited: CreditedTree, indices: Sequence[int]) -> tuple[Share, int]:
     tree, advantages = credited.tree, credited.advantages
+    if method.unit == "blocks" and advantages.ndim != 1:
+        raise ValueError("a method that trains blocks must give one advantage per block, not one per leaf and block")
     pull_B, push_B = np.zeros(len(tree.blocks)), np.zeros(len(tree.blocks))
     tokens = 0
     for index in indices:

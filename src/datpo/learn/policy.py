@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +61,7 @@ class Policy:
         assert isinstance(out, Tensor)
         return out
 
-    def pack_logprobs(self, pack: Pack, logit_chunk: int) -> Tensor:
+    def pack_logprobs(self, pack: Pack, logit_chunk: int, temperature: float) -> Tensor:
         """Log-probabilities (S,) of a pack's scored tokens, each read at its parent token."""
         device = self.device
         attend = ChainAttention(pack, device)
@@ -69,7 +70,23 @@ class Policy:
         hidden_TD = self.hidden(token_T[None], position_T[None], attend)[0]
         hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
         token_S = token_T[torch.as_tensor(pack.scored_S, device=device)]
-        return token_logprobs(hidden_SD, self.model.lm_head, token_S, logit_chunk)
+        return token_logprobs(hidden_SD, self.model.lm_head, token_S, logit_chunk, temperature)
+
+
+def checkpoint_hash(folder: Path) -> str:
+    """SHA-256 over everything in a checkpoint folder that its answers depend on: weights, configuration, tokenizer.
+
+    Raises:
+        InputError: the folder holds no weights.
+    """
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise InputError(f"{folder}: no checkpoint here (*.safetensors is missing)")
+    digest = hashlib.sha256()
+    for path in [*sorted(folder.glob("*.json")), *sorted(folder.glob("*.jinja")), *weights]:
+        with open(path, "rb") as handle:
+            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    return digest.hexdigest()
 
 
 def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Policy:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_json, whole_folder, write_json
+from datpo.learn.policy import checkpoint_hash
 
 KEPT = 2  # states kept on disk: the newest, and one more should it turn out damaged
 
@@ -35,13 +39,10 @@ class RunState:
 def run_folder(work: Path, config: Path, problems: Path, model: Path) -> Path:
     """The folder for the states of exactly this run.
 
-    Its name is a fingerprint of the settings, the problems and the base model's weights, so a state is never
-    continued under other settings or from another model.
+    Its name is a fingerprint of the settings, the problems and the base model, so a state is never continued under
+    other settings or from another model.
     """
-    digest = hashlib.sha256()
-    for path in (config, problems, model / "config.json", *sorted(model.glob("*.safetensors"))):
-        with open(path, "rb") as handle:
-            digest.update(hashlib.file_digest(handle, "sha256").digest())
+    digest = hashlib.sha256(config.read_bytes() + problems.read_bytes() + checkpoint_hash(model).encode())
     return work / digest.hexdigest()[:16]
 
 
@@ -58,21 +59,29 @@ def save_state(folder: Path, state: RunState, model: torch.nn.Module, optimizer:
 def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
     """Put the newest state into model and optimiser; a fresh state if there is none.
 
+    A state that cannot be read is passed over, aloud, for the one before it.
+
     Raises:
         InputError: the weights belong to a model of another shape.
     """
-    states = _states(folder)
-    if not states:
-        return RunState()
-    newest = states[-1]
-    own, saved = _weights(model), load_file(newest / "weights.safetensors")
-    if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in saved.items()}:
-        raise InputError(f"{newest}: this state belongs to another model; delete the folder to start again")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(saved[name])
-    optimizer.load_state_dict(torch.load(newest / "optimizer.pt", weights_only=True))
-    return RunState(**read_json(newest / "state.json"))
+    for state in reversed(_states(folder)):
+        try:
+            weights = load_file(state / "weights.safetensors")
+            moments = torch.load(state / "optimizer.pt", weights_only=True)
+            counters = RunState(**read_json(state / "state.json"))
+        except (SafetensorError, OSError, RuntimeError, EOFError, UnpicklingError, InputError) as error:
+            print(f"{state}: damaged ({error}); going back to the state before it", file=sys.stderr)
+            shutil.rmtree(state)
+            continue
+        own = _weights(model)
+        if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in weights.items()}:
+            raise InputError(f"{state}: this state belongs to another model; delete the folder to start again")
+        with torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(weights[name])
+        optimizer.load_state_dict(moments)
+        return counters
+    return RunState()
 
 
 def _weights(model: torch.nn.Module) -> dict[str, Any]:

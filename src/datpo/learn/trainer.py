@@ -28,13 +28,13 @@ from datpo.learn.embed import embedder
 from datpo.learn.log import TrainingLog
 from datpo.learn.minibatch import CreditedTree
 from datpo.learn.policy import Policy, load_policy, save_policy
-from datpo.learn.prompts import prompt_tokens
+from datpo.learn.prompts import cut_at_stop, prompt_tokens
 from datpo.learn.state import RunState, load_state, run_folder, save_state
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.methods import Method, load
 from datpo.progress import ProgressLines
 from datpo.search.budget import Progress
-from datpo.search.rollout import Rollouts
+from datpo.search.rollout import Grade, Rollouts
 from datpo.search.signals import sentence_numbers
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
@@ -103,6 +103,7 @@ class Run:
             betas=tuple(settings["betas"]),
             weight_decay=settings["weight_decay"],
         )
+        check_keys(config["domain"], problems)
         model, optimizer = accelerator.prepare(policy.model, optimizer)
         self.policy = Policy(model, policy.tokenizer)
         self.learner = Learner(self.policy, optimizer, accelerator)
@@ -115,7 +116,7 @@ class Run:
         self.prompts = [prompt_tokens(problem, config["prompt"], policy.tokenizer) for problem in problems]
         self.rollouts = Rollouts(
             engine=HFEngine(self.policy, settings["generation_batch"], settings["temperature"]),
-            grade=grader(config["domain"], self.policy),
+            grade=grader(config["domain"], self.policy, config["prompt"].get("stop") or []),
             signals={"sentence": lambda branch: sentence_numbers(branch, self.policy.decode)},
             max_new_tokens=settings["max_new_tokens"],
             context_window=self.policy.context_window,
@@ -125,7 +126,8 @@ class Run:
         """One rollout step and its update; counts it in `state` and returns the step's log row."""
         progress = Progress(state.step, self.duration.spent(state) / self.duration.amount, state.statistics)
         clock = [time.perf_counter()]
-        trees = self.rollouts.grow(self.method, self._batch(state.step), progress, self.seed)
+        with self.learner.accelerator.autocast():  # as the update will: the ratio starts at 1
+            trees = self.rollouts.grow(self.method, self._batch(state.step), progress, self.seed)
         clock.append(time.perf_counter())
         diversity = self._diversity(trees)
         clock.append(time.perf_counter())
@@ -171,15 +173,27 @@ class Run:
         return sibling_diversity(trees, self.policy.decode, self.embed)
 
 
-def grader(domain: str, policy: Policy) -> Any:
-    """Grades leaves on their whole response text: prefix and branch together."""
+def check_keys(domain: str, problems: Sequence[Problem]) -> None:
+    """Refuse answer keys the checker cannot parse before anything is trained.
+
+    Raises:
+        InputError: some keys are unreadable; the problems are named.
+    """
+    verdicts = grade_all(domain, [(problem, f"\\boxed{{{problem.answer}}}") for problem in problems])
+    bad = [p.id for p, verdict in zip(problems, verdicts, strict=True) if verdict.verdict == "bad_key"]
+    if bad:
+        raise InputError(
+            f"the checker cannot parse the answer keys of {len(bad)} training problems; drop them or mend their keys: "
+            f"{', '.join(bad)}"
+        )
+
+
+def grader(domain: str, policy: Policy, stops: Sequence[str]) -> Grade:
+    """Grades leaves on their whole response text, prefix and branch together, up to the first stop string."""
 
     def grade(leaves: Sequence[tuple[RolloutTree, int]]) -> list[tuple[float, str]]:
-        pairs = [(tree.problem, policy.decode(tree.response(leaf))) for tree, leaf in leaves]
-        verdicts = grade_all(domain, pairs)
-        bad = sorted({tree.problem.id for (tree, _), v in zip(leaves, verdicts, strict=True) if v.verdict == "bad_key"})
-        if bad:
-            raise InputError(f"the checker cannot parse the answer keys of these training problems: {', '.join(bad)}")
+        texts = [cut_at_stop(policy.decode(tree.response(leaf)), stops) for tree, leaf in leaves]
+        verdicts = grade_all(domain, [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)])
         return [(verdict.reward, verdict.verdict) for verdict in verdicts]
 
     return grade

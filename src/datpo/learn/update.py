@@ -28,6 +28,7 @@ class UpdateSettings:
     gradient_clip: float
     token_budget: int
     logit_chunk: int
+    temperature: float
 
 
 @dataclass
@@ -96,7 +97,7 @@ class Learner:
         total, reports = 0.0, []
         for pack in packs(batch.shares, settings.token_budget):
             with self.accelerator.autocast():
-                logp_S = self.policy.pack_logprobs(pack, settings.logit_chunk)
+                logp_S = self.policy.pack_logprobs(pack, settings.logit_chunk, settings.temperature)
             tensors = [
                 torch.as_tensor(x, dtype=logp_S.dtype, device=logp_S.device)
                 for x in (pack.logprob_S, pack.pull_S, pack.push_S)

@@ -29,6 +29,7 @@ CURVES = {
     "clip_share": "clipped share",
     "updates": "updates per step",
 }
+SHARES = ("zero_signal", "truncated", "clip_share")
 
 
 def pass_at_k_figure(metrics: list[Path], out: Path) -> None:
@@ -133,4 +134,6 @@ def _draw_curves(panel: Any, training: Sequence[Training], column: str, runs: Se
         panel.plot(*mean_curve(curves), linewidth=1.6, **style, **marked)
     panel.xaxis.set_major_locator(MaxNLocator(5))
     panel.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if column in SHARES:  # a share that stays at zero should look like zero
+        panel.set_ylim(bottom=0, top=max(0.01, panel.get_ylim()[1]))
     panel.set_title(CURVES[column])

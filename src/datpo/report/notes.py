@@ -25,7 +25,7 @@ READING = (
     f"over the last {100 * END_SHARE:.0f} % of the steps; zero-signal is the share of questions whose "
     "rollouts all had the same reward.",
 )
-SETTINGS = ("temperature", "max_new_tokens", "prompt", "checker")
+SETTINGS = ("temperature", "max_new_tokens", "checker")
 
 
 def table_notes(
@@ -68,6 +68,9 @@ def _benchmark(results: Results, benchmark: str) -> str:
     header = results.of(results.runs[0], benchmark)[0].header
     problems = len(results.of(results.runs[0], benchmark)[0].at_k(1))
     settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS if key in header)
+    prompt = header.get("prompt")
+    if isinstance(prompt, dict):
+        settings += f", {prompt['template']} prompt {prompt['format']!r}"
     k = column_k(results, (benchmark, "pass"))
     return (
         f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; "

@@ -37,7 +37,7 @@ BENCHMARK_LABELS = {
     "amc23": "AMC23",
 }
 # What has to be the same in all runs for their scores on a benchmark to be comparable.
-SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker")
+SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker", "truncated")
 LOGGED = (
     *("step", "reward", "zero_signal", "entropy", "response_length", "truncated", "ratio_max", "clip_share"),
     *("tokens_per_question", "updates", "total_tokens", "total_updates", "seconds"),

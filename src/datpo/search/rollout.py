@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,9 +15,11 @@ from datpo.core.seeds import generator, seed
 from datpo.core.tree import Branch, Floats, Ints, RolloutTree
 from datpo.methods.base import Method
 from datpo.search.budget import Progress
+from datpo.search.forks import no_forks
 
 Grade = Callable[[Sequence[tuple[RolloutTree, int]]], list[tuple[float, str]]]  # leaves -> (reward, verdict)
 Signal = Callable[[Branch], Floats]
+Name = tuple[str, int, int]  # what a tree's draws are named by: problem id, which of its occurrences, step
 
 
 @dataclass(frozen=True)
@@ -50,22 +53,28 @@ class Rollouts:
     ) -> list[RolloutTree]:
         """One graded tree for each problem and its prompt tokens.
 
-        Every draw is seeded by (base seed, step, problem id, branch), so a problem's tree does not depend on the
-        other problems of the batch.
+        Every draw is seeded by (base seed, step, problem id, branch) and, for a problem that stands in the batch
+        twice, by which of the two it is; so a problem's tree does not depend on the other problems.
         """
         trees = [RolloutTree(problem, prompt) for problem, prompt in problems]
+        names = [(*place, progress.step) for place in _occurrences(problems)]
         origins = [[Origin(None, 0)] * method.roots for _ in trees]
-        trees, handles = self._extend(method, trees, origins, [[] for _ in trees], progress, base_seed)
-        origins = [self._fork_points(method, tree, progress, base_seed) for tree in trees]
-        trees, _ = self._extend(method, trees, origins, handles, progress, base_seed)
+        forked = method.forks is not no_forks
+        trees, handles = self._extend(method, trees, origins, [[] for _ in trees], names, base_seed, keep=forked)
+        origins = [
+            self._fork_points(method, tree, name, progress, base_seed) for tree, name in zip(trees, names, strict=True)
+        ]
+        trees, _ = self._extend(method, trees, origins, handles, names, base_seed, keep=False)
         self.engine.forget()
         return trees
 
-    def _fork_points(self, method: Method, tree: RolloutTree, progress: Progress, base_seed: int) -> list[Origin]:
+    def _fork_points(
+        self, method: Method, tree: RolloutTree, name: Name, progress: Progress, base_seed: int
+    ) -> list[Origin]:
         plan = method.budget(tree, progress)
         if not plan.forks or not plan.siblings:
             return []
-        rng = generator(base_seed, "forks", progress.step, tree.problem.id)
+        rng = generator(base_seed, "forks", *name)
         forks = method.forks(tree, plan, rng)
         return [Origin(fork.branch, fork.at) for fork in forks for _ in range(fork.siblings)]
 
@@ -75,16 +84,17 @@ class Rollouts:
         trees: Sequence[RolloutTree],
         origins: Sequence[Sequence[Origin]],
         handles: Sequence[Sequence[int]],
-        progress: Progress,
+        names: Sequence[Name],
         base_seed: int,
+        keep: bool,
     ) -> tuple[list[RolloutTree], list[list[int]]]:
         """Sample a branch for every origin of every tree in one batch, and grade the new leaves in another."""
         requests = [
-            self._request(tree, origin, handles[t], (base_seed, "rollout", progress.step, tree.problem.id, b))
+            self._request(tree, origin, handles[t], seed(base_seed, "rollout", *names[t], b))
             for t, tree in enumerate(trees)
             for b, origin in enumerate(origins[t], start=len(tree.branches))
         ]
-        sampled = iter(self.engine.sample(requests, keep=bool(method.signals)))
+        sampled = iter(self.engine.sample(requests, keep=keep))
         grown, new_handles = [], []
         for tree, starts in zip(trees, origins, strict=True):
             continuations = [next(sampled) for _ in starts]
@@ -93,9 +103,7 @@ class Rollouts:
             new_handles.append([continuation.handle for continuation in continuations])
         return self._graded(grown, [len(starts) for starts in origins]), new_handles
 
-    def _request(
-        self, tree: RolloutTree, origin: Origin, handles: Sequence[int], names: tuple[int | str, ...]
-    ) -> Request:
+    def _request(self, tree: RolloutTree, origin: Origin, handles: Sequence[int], draw: int) -> Request:
         context = tree.prompt
         if origin.parent is not None:
             context = np.concatenate([tree.prompt, tree.prefix(origin.parent, origin.at)])
@@ -105,10 +113,9 @@ class Rollouts:
                 f"problem {tree.problem.id}: {len(context)} tokens of context leave no room for an answer in a "
                 f"window of {self.context_window}; lower prompt.max_tokens or max_new_tokens"
             )
-        base, *rest = names
         return Request(
             context=context,
-            seed=seed(int(base), *rest),
+            seed=draw,
             max_new_tokens=min(self.max_new_tokens, room),
             source=None if origin.parent is None else handles[origin.parent],
         )
@@ -139,3 +146,13 @@ class Rollouts:
             mine = [next(verdicts) for _ in range(count)]
             graded.append(tree.graded([reward for reward, _ in mine], [verdict for _, verdict in mine]))
         return graded
+
+
+def _occurrences(problems: Sequence[tuple[Problem, Ints]]) -> list[tuple[str, int]]:
+    """For each problem of a batch, its id and how often it came before: small sets may repeat within a step."""
+    seen: Counter[str] = Counter()
+    places = []
+    for problem, _ in problems:
+        places.append((problem.id, seen[problem.id]))
+        seen[problem.id] += 1
+    return places

@@ -1,13 +1,14 @@
 import errno
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from tests.trees import PROBLEM
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_json, read_jsonl, whole_file, whole_folder, write_json, write_jsonl
-from datpo.core.problem import load_problems, save_problems
+from datpo.core.problem import load_problems, questions_hash, save_problems
 from datpo.core.seeds import seed
 
 
@@ -80,9 +81,17 @@ def test_problems_round_trip(tmp_path):
     assert load_problems(tmp_path / "p.jsonl") == [PROBLEM]
 
 
-def test_an_answer_of_zero_is_an_answer(tmp_path):
-    (tmp_path / "p.jsonl").write_text('{"id": 1, "problem": "?", "answer": "0"}\n')
-    assert load_problems(tmp_path / "p.jsonl")[0].answer == "0"
+def test_zero_is_an_answer_and_an_id(tmp_path):
+    (tmp_path / "p.jsonl").write_text('{"id": 0, "problem": "?", "answer": 0}\n')
+    (problem,) = load_problems(tmp_path / "p.jsonl")
+    assert (problem.id, problem.answer) == ("0", "0")
+
+
+def test_the_hash_of_what_is_asked_ignores_order_and_keys():
+    asked = [PROBLEM, replace(PROBLEM, id="q", problem="?")]
+    same = [replace(asked[1], answer="another key"), asked[0]]
+    assert questions_hash(asked) == questions_hash(same)
+    assert questions_hash(asked) != questions_hash([asked[0], replace(asked[1], problem="??")])
 
 
 def test_seeds_depend_on_every_name_and_their_borders():

@@ -57,6 +57,12 @@ def test_fork_free_trees_need_no_embedding():
     assert ours.tolist() == [0.0]
 
 
+@pytest.mark.parametrize("text", ["4", "+4", " +4", "\u00e9"])
+def test_short_texts_have_unit_vectors_too(text):
+    one, other = lexical([text, text])
+    assert one @ other == pytest.approx(1)
+
+
 def test_lexical_vectors_are_unit_and_tell_texts_apart():
     vectors = lexical(["From 10 +4 = 14.", "From 10 +4 = 14.", "From 14 *3 = 42."])
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 1, 1])

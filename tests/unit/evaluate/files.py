@@ -2,6 +2,8 @@
 
 import json
 
+from datpo.core.problem import Problem, questions_hash
+
 HEADER = {
     "kind": "samples", "version": 1, "scale": "tiny", "model": "m", "method": "grpo", "run": "grpo",
     "seed": 0,
@@ -20,6 +22,10 @@ def write_problems(path, answers):
     return write_lines(path, rows)
 
 
+def questions(ids):
+    return questions_hash([Problem(id_, f"What is {id_}?", "") for id_ in ids])
+
+
 def write_samples(path, texts, finish="stop", **header):
     """`texts`: problem -> texts of its samples (None for a lost one)."""
     n = len(next(iter(texts.values())))
@@ -28,7 +34,9 @@ def write_samples(path, texts, finish="stop", **header):
         for id_, group in texts.items()
         for i, text in enumerate(group)
     ]
-    return write_lines(path, [{**HEADER, "n": n, "problems": len(texts), **header}, *rows])
+    return write_lines(
+        path, [{**HEADER, "n": n, "problems": len(texts), "questions": questions(texts), **header}, *rows]
+    )
 
 
 def write_scores(path, verdicts, classes=None, **header):
@@ -41,4 +49,10 @@ def write_scores(path, verdicts, classes=None, **header):
             answer = None if number is None else str(number)
             row = {"problem": id_, "sample": i, "verdict": verdict, "answer": answer, "class": number}
             rows.append({**row, "tokens": 3, "finish": "stop"})
-    return write_lines(path, [{**HEADER, "kind": "scores", "n": n, "problems": len(verdicts), **header}, *rows])
+    return write_lines(
+        path,
+        [
+            {**HEADER, "kind": "scores", "n": n, "problems": len(verdicts), "questions": questions(verdicts), **header},
+            *rows,
+        ],
+    )

@@ -78,7 +78,8 @@ def test_truncation(case, tmp_path):
         domain="math",
     )
     problems = write_problems(tmp_path / "p.jsonl", {"p": given["gold"]})
-    score_file(samples, problems, tmp_path / "scores.jsonl")
+    (tmp_path / "score.yaml").write_text("truncated: wrong")
+    score_file(tmp_path / "score.yaml", samples, problems, tmp_path / "scores.jsonl")
     (tmp_path / "c.yaml").write_text("{k: [1]}")
     metrics_file(tmp_path / "c.yaml", tmp_path / "scores.jsonl", problems, tmp_path / "m.json")
     found = json.loads((tmp_path / "m.json").read_text())

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -8,6 +9,7 @@ from datpo.core.files import read_jsonl
 from datpo.core.problem import load_problems, save_problems
 from datpo.evaluate import sample
 from datpo.evaluate.sample import sample_file
+from datpo.evaluate.samples import matching_problems
 from tests.conftest import PROMPT
 
 
@@ -23,7 +25,7 @@ def settings(**changes):
         "engine": "hf",
         "generation_batch": 16,
         "seed": 0,
-        "truncated": "wrong",
+        "precision": "float32",
         **changes,
     }
 
@@ -94,7 +96,50 @@ def test_new_tokens_give_way_to_the_context_window(tmp_path, easy_problems, base
     assert all(row["tokens"] < 400 for row in rows)
 
 
+def test_partial_samples_are_never_taken_for_other_problems(tmp_path, easy_problems, base_checkpoint, monkeypatch):
+    real = sample.sample_problems
+    asked = []
+
+    def dies(policy, problems, given):
+        asked.extend(problems)
+        if len(asked) > 8:
+            raise KeyboardInterrupt
+        return real(policy, problems, given)
+
+    monkeypatch.setattr(sample, "sample_problems", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", easy_problems, base_checkpoint)
+    monkeypatch.setattr(sample, "sample_problems", real)
+    old = load_problems(easy_problems)
+    same_ids = [replace(p, problem=q.problem) for p, q in zip(old, old[::-1], strict=True)]
+    save_problems(tmp_path / "other.jsonl", same_ids)
+    header, rows = run(tmp_path / "cut", tmp_path / "other.jsonl", base_checkpoint)
+    _, fresh = run(tmp_path / "fresh", tmp_path / "other.jsonl", base_checkpoint)
+    assert rows == fresh
+    with pytest.raises(InputError, match="with these ids but other texts"):
+        matching_problems(tmp_path / "s.jsonl", header, rows, easy_problems)
+
+
+def test_texts_are_cut_at_stop_strings_and_then_count_as_stopped(tmp_path, easy_problems, base_checkpoint):
+    prompt = {**PROMPT, "stop": ["\n\nSo"]}
+    _, cut = run(tmp_path / "cut", easy_problems, base_checkpoint, prompt=prompt, max_new_tokens=12)
+    _, whole = run(tmp_path / "whole", easy_problems, base_checkpoint, max_new_tokens=12)
+    assert any("\n\nSo" in row["text"] for row in whole)
+    for ours, theirs in zip(cut, whole, strict=True):
+        assert ours["text"] == theirs["text"].split("\n\nSo")[0]
+        assert ours["finish"] == ("stop" if "\n\nSo" in theirs["text"] else theirs["finish"])
+    assert {row["finish"] for row in whole} == {"stop", "length"}
+
+
+def test_temperature_reaches_the_sampler(tmp_path, easy_problems, base_checkpoint):
+    texts = []
+    for temperature in (0.001, 1.5):
+        _, rows = run(tmp_path / str(temperature), easy_problems, base_checkpoint, temperature=temperature)
+        texts.append(len({(row["problem"], row["text"]) for row in rows}))
+    assert texts[0] < 1.5 * 24 < texts[1]  # nearly one answer a problem when cold, nearly four when hot
+
+
 def test_a_checkpoint_without_weights_is_named(tmp_path, easy_problems):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty: no weights"):
+    with pytest.raises(InputError, match="empty: no checkpoint here"):
         run(tmp_path / "run", easy_problems, tmp_path / "empty")

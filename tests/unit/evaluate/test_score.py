@@ -39,10 +39,11 @@ def fake_domain(monkeypatch):
 
 @pytest.fixture
 def run(tmp_path):
-    def scored(texts, answers=None, **options):
+    def scored(texts, answers=None, truncated="wrong", **options):
         samples = write_samples(tmp_path / "samples.jsonl", texts, **options)
         problems = write_problems(tmp_path / "problems.jsonl", answers or dict.fromkeys(texts, "0.5"))
-        score_file(samples=samples, problems=problems, out=tmp_path / "scores.jsonl")
+        (tmp_path / "score.yaml").write_text(f"truncated: {truncated}")
+        score_file(tmp_path / "score.yaml", samples, problems, tmp_path / "scores.jsonl")
         header, *rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
         return header, rows
 

@@ -66,7 +66,7 @@ def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf):
     theirs = small_policy(dtype=torch.float64)
     how = method(unit, aggregate)
     trees = some_trees(ours, per_leaf=per_leaf)
-    numbers = UpdateSettings(2, grouping, 6, 0.5, token_budget=40, logit_chunk=7)
+    numbers = UpdateSettings(2, grouping, 6, 0.5, token_budget=40, logit_chunk=7, temperature=1.0)
     report = learner(ours).update(how, trees, numbers, seed=3, step=4)
 
     optimizer = torch.optim.AdamW(theirs.model.parameters(), lr=1e-2, weight_decay=0.0)
@@ -152,7 +152,7 @@ def test_packed_logprobs_and_gradients_in_float32(family):
     trees = some_trees(policy)
     how = method("blocks", "token_mean", clip=(1.0, 1e9))
     batch = gather(how, trees, units_of(how, trees))
-    numbers = UpdateSettings(1, "units", 64, 1.0, token_budget=60, logit_chunk=16)
+    numbers = UpdateSettings(1, "units", 64, 1.0, token_budget=60, logit_chunk=16, temperature=1.0)
     mine = learner(policy)
     mine.accumulate(how, batch, numbers)
     ours = [p.grad.clone() for p in policy.model.parameters()]
@@ -197,7 +197,7 @@ def test_a_batch_without_signal_has_loss_zero_and_no_nan():
     policy = small_policy()
     trees = [CreditedTree(c.tree, np.zeros(len(c.tree.blocks))) for c in some_trees(policy)]
     before = [p.clone() for p in policy.model.parameters()]
-    numbers = UpdateSettings(2, "units", 8, 1.0, token_budget=60, logit_chunk=16)
+    numbers = UpdateSettings(2, "units", 8, 1.0, token_budget=60, logit_chunk=16, temperature=1.0)
     summary = learner(policy).update(method("blocks", "token_mean"), trees, numbers, 0, 0).summary()
     assert summary["loss"] == 0.0 and summary["grad_norm"] == 0.0
     assert summary["ratio_mean"] is None and summary["sampler_gap"] is None

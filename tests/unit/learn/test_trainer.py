@@ -98,7 +98,7 @@ def same(ours, theirs):
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-@pytest.mark.parametrize("method", ["grpo", "datpo"])
+@pytest.mark.parametrize("method", [pytest.param("grpo", marks=pytest.mark.slow), "datpo"])
 def test_forty_steps_are_twenty_a_kill_and_twenty_more(tmp_path, base_checkpoint, easy_problems, method):
     config = settings(method, {"steps": 40})
     whole = Job(tmp_path / "whole", config, easy_problems, base_checkpoint)
@@ -177,6 +177,7 @@ def test_a_state_is_never_continued_under_other_settings(tmp_path, base_checkpoi
     assert same(job.run(), fresh)
 
 
+@pytest.mark.slow
 def test_a_half_written_state_is_not_taken_for_whole(tmp_path, base_checkpoint, easy_problems):
     config = settings("grpo", {"steps": 4}, state_every=2)
     weights = Job(tmp_path / "whole", config, easy_problems, base_checkpoint).run()

@@ -1,8 +1,12 @@
+import contextlib
+import dataclasses
+
 import numpy as np
 import pytest
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
+from datpo.core.tree import Fork
 from datpo.engines.scripted import ScriptedEngine
 from datpo.methods import load
 from datpo.search.budget import Progress
@@ -74,6 +78,30 @@ def test_another_step_or_seed_draws_anew():
     runs = [grow.grow(DATPO, problems(1), Progress(step=s), seed)[0] for s, seed in ((0, 0), (1, 0), (0, 1))]
     texts = {tuple(tuple(b.tokens) for b in tree.branches) for tree in runs}
     assert len(texts) == 3
+
+
+def test_a_problem_that_stands_twice_in_a_step_is_sampled_twice():
+    grow, _ = rollouts(lambda response: 0)
+    first, second = grow.grow(DATPO, problems(1) * 2, Progress(), 0)
+    (alone,) = grow.grow(DATPO, problems(1), Progress(), 0)
+    spell = lambda tree: [b.tokens.tolist() for b in tree.branches]  # noqa: E731
+    assert spell(first) != spell(second)
+    assert spell(first) == spell(alone)
+
+
+def test_caches_are_kept_for_what_is_forked_and_dropped_at_the_end():
+    engine = ScriptedEngine(CHAIN, END)
+    grow, _ = rollouts(lambda response: 0, engine)
+    token_rule = dataclasses.replace(DATPO, forks=lambda tree, plan, rng: [Fork(0, 1, 1)], signals=())
+    short = [p for p in problems(6)]
+    for method in (DATPO, token_rule):
+        with contextlib.suppress(ValueError):  # the rule above does not look whether a base has two tokens
+            grow.grow(method, short, Progress(), 0)
+        assert engine.kept[:2] == [True, False]
+        engine.kept.clear()
+    grow.grow(load("grpo", {"roots": 4, "clip": [0.2, 0.28]}), problems(1), Progress(), 0)
+    assert engine.kept == [False, False]
+    assert engine.forgotten == 2
 
 
 def test_grpo_is_a_tree_without_forks():

@@ -1,0 +1,151 @@
+"""Contradictions in a configuration whose every key is right by itself; each is refused before anything runs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from datpo.core.errors import InputError
+
+DURATIONS = ("steps", "tokens", "updates")
+# A source of problems -> the keys that have a meaning beside it.
+SOURCES = {
+    "levels": {"count"},
+    "path": {"count", "drop"},
+    "hub": {"count", "drop", "revision", "split", "subset", "data_files", "fields"},
+    "from_train": set(),
+}
+
+
+def check(config: Mapping[str, Any], methods: Sequence[str]) -> None:
+    """Refuse settings that contradict each other.
+
+    Raises:
+        InputError: one line for each contradiction, with its key.
+    """
+    checks: tuple[Callable[[], Iterator[str]], ...] = (
+        lambda: _names(config, methods),
+        lambda: _durations(config),
+        lambda: _models(config),
+        lambda: _sources(config),
+        lambda: _sample_counts(config),
+        lambda: _bands(config),
+    )
+    lines = [f"config: {line}" for each in checks for line in each()]
+    if lines:
+        raise InputError("\n".join(lines))
+
+
+def check_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> None:
+    """Refuse an overlay that takes away, with null, a run, model or benchmark that is not there.
+
+    Raises:
+        InputError: the name is most likely mistyped; the names there are get listed.
+    """
+    lines = []
+    for kind in ("runs", "models", "benchmarks"):
+        old, new = _names_of(below, kind), _names_of(above, kind)
+        for name, value in new.items():
+            if value in (None, "null") and name not in old:
+                near = difflib.get_close_matches(str(name), list(map(str, old)), n=1)
+                guess = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(map(str, old))}"
+                lines.append(f"config: {kind}.{name}: null takes away nothing, there is no such name; {guess}")
+    if lines:
+        raise InputError("\n".join(lines))
+
+
+def _names_of(layer: Mapping[str, Any], kind: str) -> Mapping[Any, Any]:
+    """The entries of one kind; none where something else stands in their place, which the schema refuses later."""
+    entries = layer.get(kind)
+    return entries if isinstance(entries, Mapping) else {}
+
+
+def _names(config: Mapping[str, Any], methods: Sequence[str]) -> Iterator[str]:
+    if not config["runs"]:
+        yield "runs: nothing is listed, so there is nothing to train"
+    for name in ("base", "train"):
+        if name in config["runs"] or name in config["benchmarks"]:
+            yield f"{name!r} names the base model or the training set, not a run or a benchmark"
+    for name, run in config["runs"].items():
+        if name in methods and name != run["method"]:
+            yield f"runs.{name}: is named like a method but trains by {run['method']!r}; give it another name"
+
+
+def _durations(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, run in config["runs"].items():
+        chosen = [unit for unit in DURATIONS if unit in run["train"]["duration"]]
+        if len(chosen) != 1:
+            yield (
+                f"run {name!r}: train.duration needs exactly one of {', '.join(DURATIONS)}, "
+                f"not {' and '.join(chosen) or 'none'}"
+            )
+
+
+def _models(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, model in config["models"].items():
+        if len({"pretrain", "source"} & set(model)) != 1:
+            yield f"models.{name} needs exactly one of `pretrain` and `source`"
+        source = model.get("source", {"path": "none"})
+        if bool(source.get("path")) == bool(source.get("hub")):
+            yield f"models.{name}.source needs either `hub` and `revision` (a commit), or `path`"
+        elif source.get("hub") and not source.get("revision"):
+            yield f"models.{name}.source needs `revision` (a commit) beside `hub`"
+        if "pretrain" in model:
+            sizes = model["pretrain"]["model"]
+            width, heads, groups = (sizes[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads"))
+            at = f"models.{name}.pretrain.model"
+            if width % heads or width // heads % 2:
+                yield f"{at}: hidden_size {width} must be an even multiple of num_attention_heads {heads}"
+            if heads % groups:
+                yield f"{at}: num_attention_heads {heads} must be a multiple of num_key_value_heads {groups}"
+
+
+def _sources(config: Mapping[str, Any]) -> Iterator[str]:
+    """Each problem set comes from one place, and says all that is needed and nothing that would be ignored."""
+    for at, entry in problem_entries(config):
+        chosen = [kind for kind in SOURCES if kind in entry]
+        possible = [kind for kind in SOURCES if kind != "from_train" or at == "data.validation"]
+        if len(chosen) != 1 or chosen[0] not in possible:
+            yield f"{at}: needs exactly one of {', '.join(possible)}, not {' and '.join(chosen) or 'none'}"
+            continue
+        (kind,) = chosen
+        if ignored := sorted(set(entry) - SOURCES[kind] - {kind}):
+            yield f"{at}: {', '.join(ignored)} has no meaning beside `{kind}`"
+        if kind == "levels" and config["domain"] != "moves":
+            yield f"{at}: `levels` makes move puzzles, but the domain is {config['domain']!r}"
+        if kind == "levels" and "count" not in entry:
+            yield f"{at}: `levels` needs `count`, the number of puzzles to make"
+        if kind == "hub" and "revision" not in entry:
+            yield f"{at}: `hub` needs `revision`, a commit, so that the same problems come every time"
+
+
+def problem_entries(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each problem set stands in the configuration, and its entry."""
+    yield "data.train", config["data"]["train"]
+    yield "data.validation", config["data"]["validation"]
+    for name, benchmark in config["benchmarks"].items():
+        yield f"benchmarks.{name}.problems", benchmark["problems"]
+
+
+def _sample_counts(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, benchmark in config["benchmarks"].items():
+        if max(benchmark["k"]) > benchmark["samples"]:
+            yield (
+                f"benchmarks.{name}: k = {max(benchmark['k'])} is above its {benchmark['samples']} samples "
+                "per problem, so pass@k cannot be estimated; raise `samples` or lower `k`"
+            )
+
+
+def _bands(config: Mapping[str, Any]) -> Iterator[str]:
+    most, bands = config["difficulty"]["samples"] - 1, config["difficulty"]["bands"]
+    for name, (low, high) in bands.items():
+        if not 1 <= low <= high <= most:
+            yield (
+                f"difficulty.bands.{name}: [{low}, {high}] must be [fewest, most] right samples within 1 to {most}, "
+                f"for difficulty.samples is {most + 1}"
+            )
+    for (first, one), (second, two) in pairwise(sorted(bands.items(), key=lambda item: list(item[1]))):
+        if two[0] <= one[1]:
+            yield f"difficulty.bands: {first} {one} and {second} {two} overlap"
