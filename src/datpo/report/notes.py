@@ -15,8 +15,8 @@ READING = (
     "2021), both from all n samples of a problem, averaged over problems; with several seeds, the mean over "
     "seeds. The average weighs every benchmark the same.",
     "Brackets (in LaTeX the lower and upper index) are 95 % intervals by bootstrap over problems: they say "
-    "what other problems would change, not what other training seeds would. ± is the standard deviation "
-    "between training seeds.",
+    "what other problems would change, not what other training seeds would. Where all problems agree the bootstrap "
+    "has nothing to draw from and the interval has no width. ± is the standard deviation between training seeds.",
     "Bold: above every other run of the model, each paired difference having a 95 % interval without 0 (not "
     "corrected for the number of comparisons).",
     "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
