@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from tests.workflow.project import Tree, stubbed_project
 
 CI = ("--config", "scale=ci")
+WORK = "results/ci/ci/grpo/grpo/seed0/work"
 RETRIES = "jobs={retries: 2}"
 TRAINED = ("results/ci/ci/grpo/grpo/seed0/metrics.jsonl", "results/ci/ci/datpo/datpo/seed0/metrics.jsonl")
 
@@ -57,32 +60,51 @@ def test_a_failed_training_keeps_its_state_and_the_others_results(stubbed: Tree)
     ]
 
 
-def test_a_training_stopped_by_sigterm_is_waited_for_and_resumed(stubbed: Tree) -> None:
+@contextmanager
+def training_under_way(tree: Tree) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Snakemake in a process of its own, at a training that waits: Snakemake and the training's process id."""
     running = subprocess.Popen(
         [sys.executable, "-m", "snakemake", "--cores", "1", TRAINED[0], *CI, RETRIES],
-        cwd=stubbed.root,
+        cwd=tree.root,
         env={**os.environ, "STUB_WAIT": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
-    work = stubbed.root / "results/ci/ci/grpo/grpo/seed0/work"
+    waiting = tree.root / WORK / "pid"
     try:
         deadline = time.time() + 60
-        while not (work / "pid").exists() and time.time() < deadline:
+        while not waiting.exists() and time.time() < deadline:
             time.sleep(0.1)
-        job = int((work / "pid").read_text())
-        for process in (parent_of(job), job):  # the job's shell too, as a cluster does it
-            os.kill(process, signal.SIGTERM)
-        said, _ = running.communicate(timeout=60)
+        yield running, int(waiting.read_text())
     finally:
         if running.poll() is None:
             os.killpg(running.pid, signal.SIGKILL)
+
+
+def test_a_training_stopped_by_sigterm_is_waited_for_and_resumed(stubbed: Tree) -> None:
+    with training_under_way(stubbed) as (running, job):
+        for process in (parent_of(job), job):  # the job's shell too, as a cluster does it
+            os.kill(process, signal.SIGTERM)
+        said, _ = running.communicate(timeout=60)
     assert running.returncode == 0, said
     assert "stopped by SIGTERM, state written" in said
-    assert (work / "last-words").exists()
+    assert (stubbed.root / WORK / "last-words").exists()
     assert [training["resumed"] for training in trainings(stubbed)] == [True]
+
+
+def test_after_a_kill_of_everything_the_same_command_goes_on(stubbed: Tree) -> None:
+    with training_under_way(stubbed) as (running, _):
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate(timeout=60)
+    calls = stubbed.root / "calls.txt"
+    before = calls.read_text().splitlines()
+    stubbed.snakemake("--unlock", *CI)
+    stubbed.snakemake("--cores", "1", TRAINED[0], *CI)
+    assert [training["resumed"] for training in trainings(stubbed)] == [True]
+    again = calls.read_text().splitlines()[len(before) :]
+    assert [call.split()[0] for call in again] == ["train"]
 
 
 def parent_of(process: int) -> int:
