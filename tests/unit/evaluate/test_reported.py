@@ -7,10 +7,10 @@ import pytest
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
+from datpo.data.sources import check_apart
 from datpo.evaluate import verify
 from datpo.evaluate.majority import NO_VOTE, maj_at_k
 from datpo.evaluate.metrics import avg_at_k, metrics_file, pass_at_k
-from datpo.evaluate.overlap import refuse_overlap
 from datpo.evaluate.samples import read_samples
 from datpo.evaluate.score import answer_classes, score_file
 
@@ -100,5 +100,5 @@ def test_overlap(case):
     test, train = (
         [Problem(id_, f"{side} {id_}", "1") for id_ in case["input"][f"{side}_ids"]] for side in ("test", "train")
     )
-    with pytest.raises(InputError, match=f": {case['expected']['error'].split()[-1]};"):
-        refuse_overlap(train, test, "benchmark")
+    with pytest.raises(InputError, match=f": {case['expected']['error'].split()[-1]}; "):
+        check_apart(test, "benchmark", train)

@@ -3,8 +3,6 @@ import json
 import pytest
 
 from datpo.core.errors import InputError
-from datpo.core.problem import Problem
-from datpo.evaluate.overlap import refuse_overlap
 from datpo.evaluate.samples import read_samples, read_scores
 
 from .files import write_lines, write_samples, write_scores
@@ -69,12 +67,3 @@ def test_several_greedy_samples_are_one_sample(tmp_path):
 def test_scores_know_their_verdicts(tmp_path):
     with pytest.raises(InputError, match="'p', sample 1: unknown verdict 'ok'"):
         read_scores(write_scores(tmp_path / "s.jsonl", {"p": ["right", "ok"]}))
-
-
-def test_a_problem_is_trained_on_or_tested():
-    train = [Problem("c", "Find  x.", "1"), Problem("d", "Find y.", "2")]
-    refuse_overlap(train, [Problem("a", "Find z.", "3")], "b")
-    with pytest.raises(InputError, match=r"benchmark b.*: c;"):
-        refuse_overlap(train, [Problem("a", "Find z.", "3"), Problem("c", "Find u.", "3")], "b")
-    with pytest.raises(InputError, match=": other;"):
-        refuse_overlap(train, [Problem("other", "find x.", "1")], "b")

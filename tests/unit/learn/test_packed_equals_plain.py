@@ -8,9 +8,6 @@ import torch
 from accelerate import Accelerator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.models import small_policy
-from tests.plain import plain_loss, sequence_logprobs, unit_rows
-from tests.trees import branch, random_trees, tree, tree_a, tree_b
 
 from datpo.core.seeds import generator
 from datpo.learn.attention import ChainAttention, DenseTreeAttention
@@ -19,6 +16,9 @@ from datpo.learn.minibatch import CreditedTree, gather, split, units_of
 from datpo.learn.pack import Share, packs
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.methods.base import Method
+from tests.models import small_policy
+from tests.plain import plain_loss, sequence_logprobs, unit_rows
+from tests.trees import branch, random_trees, tree, tree_a, tree_b
 
 AGGREGATES = ("token_mean", "sequence_mean", "constant")
 KINDS = [(u, g) for u in ("blocks", "leaves") for g in ("units", "trees")]

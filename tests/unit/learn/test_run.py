@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 import torch
 from accelerate.state import AcceleratorState
-from tests.trees import branch, tree
-from tests.unit.learn.test_trainer import settings
 
 from datpo.core.engine import Request
 from datpo.core.errors import InputError
@@ -17,6 +15,8 @@ from datpo.learn.loss import clipped_loss, token_logprobs
 from datpo.learn.policy import load_policy
 from datpo.learn.state import RunState, load_state, save_state
 from datpo.learn.trainer import Run, check_keys, grader, tree_statistics
+from tests.trees import branch, tree
+from tests.unit.learn.test_trainer import settings
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from tests.conftest import PROMPT
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_jsonl
 from datpo.learn.trainer import train
+from tests.conftest import PROMPT
 
 ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = {
