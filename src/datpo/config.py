@@ -207,6 +207,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML in which a key that stands twice in one map is an error, not a silent choice of the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """A map; YAMLError if a key stands in it twice."""
         seen: list[Any] = []
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)

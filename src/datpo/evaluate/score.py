@@ -123,7 +123,7 @@ def _header(header: Mapping[str, Any], rows: Sequence[Row], samples: Path, trunc
     return {
         **header,
         "kind": "scores",
-        "checker": getattr(verify.DOMAINS[header["domain"]], "checker", header["domain"]),
+        "checker": verify.DOMAINS[header["domain"]].checker,
         "truncated": truncated,
         "duplicates": len(texts) - len(set(texts)),
         "samples_sha256": hashlib.sha256(Path(samples).read_bytes()).hexdigest(),

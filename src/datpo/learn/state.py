@@ -59,7 +59,8 @@ def save_state(folder: Path, state: RunState, model: torch.nn.Module, optimizer:
 def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
     """Put the newest state into model and optimiser; a fresh state if there is none.
 
-    A state that cannot be read is passed over, aloud, for the one before it.
+    A state that cannot be read is passed over, aloud, for the one before it; it stays on disk until the run has got
+    as far again and replaces it, since it may only be out of reach for the moment.
 
     Raises:
         InputError: the weights belong to a model of another shape.
@@ -70,8 +71,7 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
             moments = torch.load(state / "optimizer.pt", weights_only=True)
             counters = RunState(**read_json(state / "state.json"))
         except (SafetensorError, OSError, RuntimeError, EOFError, UnpicklingError, InputError) as error:
-            print(f"{state}: damaged ({error}); going back to the state before it", file=sys.stderr)
-            shutil.rmtree(state)
+            print(f"{state}: cannot be read ({error}); going back to the state before it", file=sys.stderr)
             continue
         own = _weights(model)
         if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in weights.items()}:

@@ -91,8 +91,7 @@ class Run:
         self.name = f"train {identity['model']} {identity['run']} seed {identity['seed']}"
         self.settings = settings
         self.seed = int(identity["seed"])
-        numbers = {key: value for key, value in config["method"].items() if key != "name"}
-        self.method: Method = load(identity["method"], numbers)
+        self.method: Method = load(identity["method"], config["method"])
         ((unit, amount),) = settings["duration"].items()
         self.duration = Duration(unit, float(amount))
         self.problems = problems

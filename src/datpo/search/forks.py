@@ -34,6 +34,7 @@ def sentence_entropy(after_first_token: bool) -> ForkRule:
     """
 
     def rule(tree: RolloutTree, plan: Plan, rng: np.random.Generator) -> list[Fork]:
+        """At most `plan.forks` forks on each base trajectory, in order of position."""
         forks = []
         for root in tree.roots:
             branch = tree.branches[root]

@@ -15,6 +15,8 @@ from .files import write_problems, write_samples
 class FakeDomain:
     """A response is its answer; answers are numbers, "" is no answer, and the key "?" cannot be read."""
 
+    checker = "a fake"
+
     def grade(self, problem, response):
         if problem.answer == "?":
             return SimpleNamespace(verdict="bad_key", answer=response)
@@ -67,7 +69,7 @@ def test_the_header_says_what_was_graded(run, tmp_path):
     assert header["kind"] == "scores"
     assert header["samples_sha256"] == hashlib.sha256((tmp_path / "samples.jsonl").read_bytes()).hexdigest()
     assert header["duplicates"] == 1
-    assert header["checker"]
+    assert header["checker"] == "a fake"
     assert header["method"] == "grpo"
 
 

@@ -1,4 +1,3 @@
-import contextlib
 import dataclasses
 
 import numpy as np
@@ -92,16 +91,18 @@ def test_a_problem_that_stands_twice_in_a_step_is_sampled_twice():
 def test_caches_are_kept_for_what_is_forked_and_dropped_at_the_end():
     engine = ScriptedEngine(CHAIN, END)
     grow, _ = rollouts(lambda response: 0, engine)
-    token_rule = dataclasses.replace(DATPO, forks=lambda tree, plan, rng: [Fork(0, 1, 1)], signals=())
-    short = [p for p in problems(6)]
-    for method in (DATPO, token_rule):
-        with contextlib.suppress(ValueError):  # the rule above does not look whether a base has two tokens
-            grow.grow(method, short, Progress(), 0)
-        assert engine.kept[:2] == [True, False]
+
+    def after_first(tree, plan, rng):
+        return [Fork(root, 1, 1) for root in tree.roots if tree.branches[root].stop > 1]
+
+    for method in (DATPO, dataclasses.replace(DATPO, forks=after_first, signals=())):
+        trees = grow.grow(method, problems(6), Progress(), 0)
+        assert any(tree.siblings for tree in trees)
+        assert engine.kept == [True, False]
         engine.kept.clear()
     grow.grow(load("grpo", {"roots": 4, "clip": [0.2, 0.28]}), problems(1), Progress(), 0)
     assert engine.kept == [False, False]
-    assert engine.forgotten == 2
+    assert engine.forgotten == 3
 
 
 def test_grpo_is_a_tree_without_forks():

@@ -117,6 +117,7 @@ class _Reader:
         return tree
 
     def product(self) -> Tree:
+        """A sign, and chains joined by dots, crosses or strokes."""
         if self.peek() in ("+", "-"):
             negative = self.take() == "-"
             operand = self.product()
@@ -161,6 +162,7 @@ class _Reader:
         return whole
 
     def starts_factor(self) -> bool:
+        """Whether what comes next can be multiplied by what stands before it without a sign."""
         token = self.peek()
         if token == "|":
             return not self.bars
@@ -173,6 +175,7 @@ class _Reader:
         )
 
     def power(self) -> Tree:
+        """An atom with the factorials, powers and degree marks behind it."""
         tree = self.atom()
         while self.peek() in ("!", "^", "°"):
             mark = self.take()
@@ -202,6 +205,7 @@ class _Reader:
         return tree
 
     def atom(self) -> Tree:
+        """A number, a name, a function, or anything in brackets."""
         token = self.peek()
         if token[:1].isdigit() or token[:1] == ".":
             return _number(self.take())
@@ -224,6 +228,7 @@ class _Reader:
         return ("root", self.argument(), index)
 
     def function(self) -> Tree:
+        """A named function with its base or exponent and its argument."""
         name = _FUNCTIONS[self.take()]
         base = exponent = None
         if self.peek() == "_":
@@ -247,6 +252,7 @@ class _Reader:
         return tree
 
     def name(self) -> Tree:
+        """A constant, or a variable with its subscript."""
         token = self.take()
         if token == r"\pi":
             return ("pi",)
@@ -265,6 +271,7 @@ class _Reader:
         return ("name", (r"\dots" if token[1:] in _ELLIPSIS else token) + self.subscript())
 
     def subscript(self) -> str:
+        """The text of a subscript; empty if there is none."""
         if self.peek() != "_":
             return ""
         self.take()

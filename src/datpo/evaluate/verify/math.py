@@ -7,6 +7,7 @@ run for ever by hostile text and runs in killable workers (`pool`); only what ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from datpo.core.problem import Problem
 from datpo.evaluate.verify.boxed import find_answer
@@ -35,6 +36,8 @@ class Mathematics:
     Args:
         pool: the workers; by default those all users of this process share, started when first needed.
     """
+
+    checker = f"rules, Math-Verify {version('math-verify')}"
 
     def __init__(self, pool: Pool | None = None) -> None:
         self._pool = pool

@@ -23,6 +23,8 @@ _MOVE = re.compile(r"[-+*]\d{1,6}")
 class Moves:
     """Grades by simulation, in the calling process: there is nothing to guard against."""
 
+    checker = "moves, simulated"
+
     def grade(self, problem: Problem, response: str) -> Verdict:
         """Right iff the boxed moves reach the target of the puzzle."""
         puzzle = _puzzle(problem.problem)

@@ -31,7 +31,15 @@ class Verdict:
 
 
 class Domain(Protocol):
-    """A kind of problem with its own idea of a right answer."""
+    """A kind of problem with its own idea of a right answer.
+
+    Attributes:
+        checker: what decides, for the header of a scores file: scores of different checkers are not to be compared.
+    """
+
+    @property
+    def checker(self) -> str:
+        """The name of the checker, with the version of what it stands on."""
 
     def grade(self, problem: Problem, response: str) -> Verdict:
         """The verdict on one response."""
