@@ -115,6 +115,8 @@ def _draw_pass(panel: Any, results: Results, model: str, benchmark: str) -> None
         panel.fill_between(list(curve), low, high, color=look[run]["color"], alpha=faint, linewidth=0)
         panel.plot(list(curve), values, **look[run])
     ks = results.of(runs[0], benchmark)[0].ks
+    if panel.get_ylim()[0] < 0:  # the margin below curves that touch zero
+        panel.set_ylim(bottom=0, top=max(1, panel.get_ylim()[1]))
     panel.set_xscale("log", base=2)
     panel.xaxis.set_major_locator(FixedLocator(ks[:: -(-len(ks) // LABELS)]))
     panel.xaxis.set_minor_locator(NullLocator())
