@@ -1,6 +1,6 @@
 # The experiment: config/config.yaml. How big it is: config/scales/. What a rule does: rules/.
 #   snakemake --cores 2                      everything at the scale of config.yaml
-#   snakemake --cores 2 table2               one named target: data, table2, figure_passk, figure_curves, difficulty
+#   snakemake --cores 2 table2               one named target: data, table2, budgets, figure_passk, figure_curves, difficulty
 #   snakemake --profile slurm -n             the paper's experiment, planned for a cluster
 from snakemake.utils import min_version
 
@@ -30,6 +30,7 @@ rule all:
     default_target: True
     input:
         rules.table2.output,
+        rules.budgets.input,
         rules.figure_passk.output,
         rules.figure_curves.output,
         rules.difficulty.input,

@@ -9,6 +9,7 @@ ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 
 from datpo.config import (
+    DURATIONS,
     difficulty_settings,
     load_config,
     metrics_settings,
@@ -73,6 +74,8 @@ if workflow.is_main_process:
 
 RESULTS = f"results/{config['scale']}"
 RUN = f"{RESULTS}/{{model}}/{{method}}/{{run}}/seed{{seed}}"
+# What is sampled and scored: the end of a run (`at` is empty), or where it first had spent one of several durations.
+EVALUATED = f"{RUN}{{at}}"
 BASE = f"{RESULTS}/{{model}}/base/base/seed0"
 BASE_MODELS = [BASE.format(model=model) for model in config["models"]]
 TRAINED_RUNS = [
@@ -110,6 +113,16 @@ def folder_of(wildcards, output) -> str:
     return str(Path(output[0]).parent)
 
 
+def checkpoint_of(wildcards) -> str:
+    """The folder with all checkpoints of a run."""
+    return RUN.format(**dict(wildcards)) + "/checkpoint"
+
+
+def checkpoint_at(wildcards) -> str:
+    """The checkpoint to be sampled."""
+    return checkpoint_of(wildcards) + wildcards.at.replace("/at-", "/")
+
+
 def problems_of(wildcards) -> str:
     """The problems behind a benchmark's samples."""
     return f"{RESULTS}/data/{set_of(wildcards.benchmark)}.jsonl"
@@ -138,5 +151,6 @@ wildcard_constraints:
     method=one_of(["base", *METHODS]),
     run=one_of(["base", *config["runs"]]),
     seed=r"\d+",
+    at=rf"(?:/at-(?:{one_of(DURATIONS)}))?",
     benchmark=one_of(["train", *config["benchmarks"]]),
     set=one_of(SETS),

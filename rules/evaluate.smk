@@ -4,14 +4,14 @@
 
 rule sample_config:
     output:
-        f"{RUN}/settings/{{benchmark}}.yaml",
+        f"{EVALUATED}/settings/{{benchmark}}.yaml",
     log:
-        f"{RUN}/logs/config.{{benchmark}}.log",
+        f"{EVALUATED}/logs/config.{{benchmark}}.log",
     localrule: True
     conda:
         "../envs/data.yaml"
     params:
-        settings=settings(sample_settings, "model", "method", "run", "seed", "benchmark"),
+        settings=settings(sample_settings, "model", "method", "run", "seed", "at", "benchmark"),
     shell:
         "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
 
@@ -20,13 +20,13 @@ rule sample:
     input:
         config=rules.sample_config.output,
         problems=ancient(problems_of),
-        model=f"{RUN}/checkpoint",
+        model=checkpoint_of,
     output:
-        f"{RUN}/samples/{{benchmark}}.jsonl",
+        f"{EVALUATED}/samples/{{benchmark}}.jsonl",
     log:
-        f"{RUN}/logs/sample.{{benchmark}}.log",
+        f"{EVALUATED}/logs/sample.{{benchmark}}.log",
     benchmark:
-        f"{RUN}/logs/sample.{{benchmark}}.tsv"
+        f"{EVALUATED}/logs/sample.{{benchmark}}.tsv"
     retries: config["jobs"]["retries"]
     conda:
         "../envs/learn.yaml"
@@ -34,10 +34,11 @@ rule sample:
     resources:
         **model_job(hours=24),
     params:
-        work=f"{RUN}/work/{{benchmark}}",
+        model=checkpoint_at,
+        work=f"{EVALUATED}/work/{{benchmark}}",
     shell:
         "logged {log} python -m datpo sample --config {input.config} --problems {input.problems}"
-        " --model {input.model} --work {params.work} --out {output}"
+        " --model {params.model} --work {params.work} --out {output}"
 
 
 rule score_config:
@@ -60,11 +61,11 @@ rule score:
         samples=rules.sample.output,
         problems=ancient(problems_of),
     output:
-        f"{RUN}/scores/{{benchmark}}.jsonl",
+        f"{EVALUATED}/scores/{{benchmark}}.jsonl",
     log:
-        f"{RUN}/logs/score.{{benchmark}}.log",
+        f"{EVALUATED}/logs/score.{{benchmark}}.log",
     benchmark:
-        f"{RUN}/logs/score.{{benchmark}}.tsv"
+        f"{EVALUATED}/logs/score.{{benchmark}}.tsv"
     conda:
         "../envs/score.yaml"
     resources:
@@ -95,11 +96,11 @@ rule metrics:
         scores=rules.score.output,
         problems=ancient(problems_of),
     output:
-        f"{RUN}/metrics/{{benchmark}}.json",
+        f"{EVALUATED}/metrics/{{benchmark}}.json",
     log:
-        f"{RUN}/logs/metrics.{{benchmark}}.log",
+        f"{EVALUATED}/logs/metrics.{{benchmark}}.log",
     benchmark:
-        f"{RUN}/logs/metrics.{{benchmark}}.tsv"
+        f"{EVALUATED}/logs/metrics.{{benchmark}}.tsv"
     conda:
         "../envs/score.yaml"
     resources:

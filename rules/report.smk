@@ -7,6 +7,17 @@ METRICS_FILES = expand(
 TRAINING_LOGS = expand("{folder}/metrics.jsonl", folder=TRAINED_RUNS)
 
 
+# With several durations the checkpoint that first had spent each is evaluated too.
+BUDGETS = [
+    unit
+    for unit in DURATIONS
+    if all(
+        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
+        for run in config["runs"].values()
+    )
+]
+
+
 # No verb reads this file; as an input it makes tables and figures anew for another list of runs, seeds or benchmarks.
 # Snakemake's own look at changed inputs is not enough: it skips all jobs behind a planned one, even where they are
 # behind it through `ancient` inputs alone and so are not planned themselves.
@@ -55,6 +66,37 @@ rule table2:
     shell:
         "logged {log} python -m datpo table2 --metrics {input.metrics} --logs {input.logs}"
         " --published {input.published} --out {params.folder}"
+
+
+# The same table, of checkpoints that have spent equally many steps, tokens or updates.
+use rule table2 as table_at with:
+    input:
+        config=rules.table_config.output,
+        metrics=expand(
+            "{folder}/metrics/{benchmark}.json",
+            folder=[*BASE_MODELS, *(f"{run}/at-{{unit}}" for run in TRAINED_RUNS)],
+            benchmark=config["benchmarks"],
+            allow_missing=True,
+        ),
+        logs=TRAINING_LOGS,
+        published=str(ROOT / "config/published.yaml"),
+    output:
+        csv=f"{RESULTS}/tables/at-{{unit}}/table2.csv",
+        differences=f"{RESULTS}/tables/at-{{unit}}/table2_differences.csv",
+        markdown=f"{RESULTS}/tables/at-{{unit}}/table2.md",
+        latex=f"{RESULTS}/tables/at-{{unit}}/table2.tex",
+    log:
+        f"{RESULTS}/tables/logs/at-{{unit}}.log",
+    benchmark:
+        f"{RESULTS}/tables/logs/at-{{unit}}.tsv"
+    wildcard_constraints:
+        unit=one_of(BUDGETS),
+
+
+rule budgets:
+    input:
+        expand(rules.table_at.output.markdown, unit=BUDGETS),
+    localrule: True
 
 
 rule figure_passk:

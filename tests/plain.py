@@ -7,12 +7,12 @@ import torch
 
 
 def unit_rows(method, trees, units):
-    """(context, tokens, old log-probs, advantages) of each unit, one row each."""
+    """(context, tokens, old log-probs, advantages, tokens of all the tree's units) of each unit, one row each."""
     rows = []
     for unit in units:
         credited = trees[unit.tree]
         tree, advantages = credited.tree, credited.advantages
-        path = [unit.index] if method.unit == "blocks" else list(tree.path(unit.index))
+        path = _path(method, tree, unit.index)
         first = tree.blocks[path[0]]
         context = np.concatenate([tree.prompt, tree.prefix(first.branch, first.start)])
         tokens = np.concatenate([tree.block_tokens(tree.blocks[b]) for b in path])
@@ -25,8 +25,13 @@ def unit_rows(method, trees, units):
             ]
         )
         own = advantages[path] if advantages.ndim == 1 else advantages[unit.index, path]
-        rows.append((context, tokens, old, np.repeat(own, [len(tree.blocks[b]) for b in path])))
+        of_tree = sum(len(tree.blocks[b]) for index in credited.units for b in _path(method, tree, index))
+        rows.append((context, tokens, old, np.repeat(own, [len(tree.blocks[b]) for b in path]), of_tree))
     return rows
+
+
+def _path(method, tree, index):
+    return [index] if method.unit == "blocks" else list(tree.path(index))
 
 
 def sequence_logprobs(policy, context, tokens):
@@ -38,17 +43,22 @@ def sequence_logprobs(policy, context, tokens):
     return torch.log_softmax(logits, -1).gather(1, torch.as_tensor(tokens)[:, None])[:, 0]
 
 
-def plain_loss(method, logprobs, rows):
+def plain_loss(method, logprobs, rows, longest_response):
     """min(rA, clip(r)A), aggregated as the method says, straight from the textbook."""
     sums, lengths = [], []
-    for logp, (_, tokens, old, advantage) in zip(logprobs, rows, strict=True):
+    for logp, (_, tokens, old, advantage, _) in zip(logprobs, rows, strict=True):
         ratio = torch.exp(logp - torch.as_tensor(old, dtype=logp.dtype))
         a = torch.as_tensor(advantage, dtype=logp.dtype)
-        clipped = ratio.clamp(1 - method.clip_low, 1 + method.clip_high)
+        low, high = method.clip
+        clipped = ratio.clamp(1 - low, 1 + high)
         sums.append(torch.minimum(ratio * a, clipped * a).sum())
         lengths.append(len(tokens))
     if method.aggregate == "token_mean":
         return -sum(sums) / sum(lengths)
     if method.aggregate == "sequence_mean":
         return -sum(s / n for s, n in zip(sums, lengths, strict=True)) / len(sums)
-    return -sum(s / method.max_length for s in sums) / len(sums)
+    if method.aggregate == "tree_mean":  # each tree's token mean, weighted by the share of the tree that is there
+        of_tree = [row[4] for row in rows]
+        shares = sum(n / whole for n, whole in zip(lengths, of_tree, strict=True))
+        return -sum(s / whole for s, whole in zip(sums, of_tree, strict=True)) / shares
+    return -sum(s / longest_response for s in sums) / len(sums)

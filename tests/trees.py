@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from datpo.core.problem import Problem
 from datpo.core.tree import Branch, RolloutTree
+from datpo.search.rollout import under_way
 
 PROBLEM = Problem("p", "What is 6 x 7?", "42")
 
@@ -20,6 +21,13 @@ def branch(parent, start, length, reward=None, tokens=None, finish="length", sig
 
 def tree(*branches, prompt=(1, 2, 3)):
     return RolloutTree(PROBLEM, np.array(prompt)).grow(branches)
+
+
+def grow_all(rollouts, method, problems, progress, base_seed):
+    """The finished trees of a step for (problem, prompt) pairs, base rollouts and branches from one policy."""
+    seedlings = under_way([RolloutTree(problem, prompt) for problem, prompt in problems], progress.step)
+    planted = rollouts.plant(method, seedlings, base_seed)
+    return rollouts.fork(method, planted, progress, base_seed)[0]
 
 
 def tree_a():

@@ -1,16 +1,22 @@
-"""`python -m datpo VERB`: one verb per rule of the workflow, one option per file."""
+"""`python -m datpo VERB`: one verb per rule of the workflow, one option per file; some verbs are for looking.
+
+A verb that returns rows has them printed to standard output, one JSON object a line.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 import inspect
+import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from datpo.core.errors import InputError
+from datpo.core.files import Row
 
 # Modules are imported only when their verb is called: most verbs need no torch.
 VERBS = {
@@ -26,6 +32,17 @@ VERBS = {
     "table2": "datpo.report.tables:table2",
     "figure-passk": "datpo.report.figures:pass_at_k_figure",
     "figure-curves": "datpo.report.figures:learning_curves",
+    "segment": "datpo.search.segment_file:segment",
+    "credit": "datpo.report.credit:credit",
+}
+
+# What a parameter's kind becomes on the command line.
+KINDS: dict[Any, dict[str, Any]] = {
+    Path: {"type": Path},
+    str: {"type": str},
+    str | None: {"type": str},
+    list[Path]: {"type": Path, "nargs": "*"},
+    list[str]: {"type": str, "action": "append"},
 }
 
 
@@ -38,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, name = VERBS[arguments[0]].split(":")
     verb = getattr(importlib.import_module(module), name)
     options = vars(_parser(arguments[0], verb).parse_args(arguments[1:]))
+    files = [options.pop(parameter.name) for parameter in _parameters(verb) if _stands_alone(parameter)]
     try:
-        verb(**options)
+        _print_rows(verb(*files, **options) or ())
     except (InputError, OSError) as error:
         print(f"datpo {arguments[0]}: {error}", file=sys.stderr)
         return 2
@@ -47,24 +65,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser(name: str, verb: Callable[..., Any]) -> argparse.ArgumentParser:
-    """A command line made from the verb's own signature: `--option` for each parameter."""
+    """A command line made from the verb's own signature.
+
+    A positional-only parameter stands by itself, any other becomes an `--option`. A list of files follows its option;
+    a list of words is made of an option for each word, or none.
+    """
     parser = argparse.ArgumentParser(
         prog=f"python -m datpo {name}",
         description=inspect.getdoc(verb),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     hints = get_type_hints(verb)
-    for parameter in inspect.signature(verb).parameters.values():
-        many = hints[parameter.name] == list[Path]
+    for parameter in _parameters(verb):
+        kind = hints[parameter.name]
+        if _stands_alone(parameter):
+            parser.add_argument(parameter.name, metavar=parameter.name.upper(), **KINDS[kind])
+            continue
+        words = kind == list[str]
         required = parameter.default is inspect.Parameter.empty
         parser.add_argument(
             f"--{parameter.name.replace('_', '-')}",
-            type=Path if many else hints[parameter.name],
-            nargs="*" if many else None,
-            required=required,
-            default=None if required else parameter.default,
+            required=required and not words,
+            default=([] if words else None) if required else parameter.default,
+            **KINDS[kind],
         )
     return parser
+
+
+def _parameters(verb: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    return inspect.signature(verb).parameters.values()
+
+
+def _stands_alone(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+
+
+def _print_rows(rows: Iterable[Row]) -> None:
+    """Print what a verb returns as JSON Lines, in ASCII: no terminal or line splitter can break them.
+
+    A reader that closes the pipe early, such as `head`, has seen enough.
+    """
+    for row in rows:
+        try:
+            print(json.dumps(row), flush=True)
+        except BrokenPipeError:
+            # Python would complain at exit that it cannot flush what is left.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
     config/config.yaml  <  config/scales/SCALE.yaml  <  the command line (--configfile, --config)
 
+A scale may say that it is `like` another one, whose file comes before its own.
+
 Every job reads one small file holding just the keys it depends on, so an edit of another key re-runs nothing, and
 that file alone is enough to repeat the job by hand.
 """
@@ -48,7 +50,7 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
     merged = _read(folder / "config.yaml")
     asked = overrides.get("scale")
     scale = str(merged.get("scale") if asked in (None, "null") else asked)
-    for layer in (_read_named(folder / "scales", scale, "scale"), overrides):
+    for layer in (*_scale_layers(folder / "scales", scale), overrides):
         check_removals(merged, layer)
         merged = merge(merged, layer)
     merged["scale"] = scale
@@ -109,12 +111,18 @@ def train_settings(config: Settings, model: str, run: str, seed: int) -> Setting
     }
 
 
-def sample_settings(config: Settings, model: str, method: str, run: str, seed: int, benchmark: str) -> Settings:
-    """What the samples of one checkpoint on one benchmark depend on; "train" is the training set."""
+def sample_settings(
+    config: Settings, model: str, method: str, run: str, seed: int, at: str, benchmark: str
+) -> Settings:
+    """What the samples of one checkpoint on one benchmark depend on; "train" is the training set.
+
+    The checkpoint is the last one where `at` is "", the one that had spent its tokens where it is "/at-tokens", ...
+    """
     n = config["difficulty"]["samples"] if benchmark == "train" else config["benchmarks"][benchmark]["samples"]
     later = ("bootstrap", "missing", "truncated")
+    where = {"at": at.removeprefix("/at-")} if at else {}
     return {
-        "identity": _identity(config, model, method, run, seed),
+        "identity": {**_identity(config, model, method, run, seed), **where},
         "domain": config["domain"],
         "prompt": config["prompt"],
         "benchmark": benchmark,
@@ -244,16 +252,24 @@ def _read_named(folder: Path, name: str, kind: str) -> Settings:
     return _read(folder / f"{name}.yaml")
 
 
+def _scale_layers(folder: Path, scale: str) -> list[Settings]:
+    """A scale's file, behind the one it says it is `like`."""
+    layer = _read_named(folder, scale, "scale")
+    like = layer.pop("like", None)
+    return [layer] if like is None else [_read_named(folder, str(like), f"scale {scale!r}: like"), layer]
+
+
 def _whole_run(name: str, run: Settings, config: Settings, folder: Path) -> Settings:
     """A run with its full settings: the scale's and its method's, with its own laid over them."""
     usual = _read_named(folder / "methods", run["method"], f"run {name!r}: method")
     numbers = _as_numbers(merge(usual, run.get("numbers", {})))
     for key, value in usual.items():
         length = len(value) if isinstance(value, list) else None
-        if length and key in numbers and not (isinstance(numbers[key], list) and len(numbers[key]) == length):
+        given = numbers.get(key, value)
+        if length and not isinstance(given, str) and not (isinstance(given, list) and len(given) == length):
             raise InputError(
                 f"config: run {name!r}: method {run['method']!r}: {key} must be a list of "
-                f"{'two' if length == 2 else length} numbers, e.g. {value}, not {numbers[key]!r}"
+                f"{'two' if length == 2 else length} numbers, e.g. {value}, not {given!r}"
             )
     return {"method": run["method"], "numbers": numbers, "train": merge(config["train"], run.get("train", {}))}
 

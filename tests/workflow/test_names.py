@@ -20,7 +20,7 @@ RULE_FILES = [PROJECT / "Snakefile", *(PROJECT / "rules").rglob("*.smk")]
 # The environment of each verb's rule.
 VERBS_OF = {
     "data": ("config", "data", "fetch-model"),
-    "learn": ("pretrain", "train", "sample"),
+    "learn": ("pretrain", "train", "sample", "segment", "credit"),
     "score": ("score", "metrics", "difficulty"),
     "report": ("table2", "figure-passk", "figure-curves"),
 }

@@ -124,6 +124,16 @@ class RolloutTree:
         ]
         return replace(self, branches=self.branches[:kept] + tuple(graded))
 
+    def without_end_tokens(self) -> RolloutTree:
+        """The tree without the token that ended a branch; a branch of that token alone stays as it is."""
+        cut = [
+            replace(branch, tokens=branch.tokens[:-1], logprobs=branch.logprobs[:-1], signals={})
+            if branch.finish == "stop" and len(branch.tokens) > 1
+            else branch
+            for branch in self.branches
+        ]
+        return replace(self, branches=tuple(cut))
+
     @property
     def rewards_L(self) -> Floats:
         """The reward of every leaf (L,).

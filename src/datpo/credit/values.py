@@ -8,12 +8,14 @@ writes a terminal value of 0 and adds the reward instead: the same number.)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
 from datpo.core.tree import Floats, RolloutTree
 
 BlockValues = Callable[[RolloutTree], Floats]
+RootValue = Literal["base", "all"]
 
 
 def all_descendants(tree: RolloutTree) -> Floats:
@@ -48,7 +50,7 @@ def _by_forks(tree: RolloutTree, mean: Callable[[int, list[int]], float]) -> Flo
     )
 
 
-def value_of_root(tree: RolloutTree, over: str) -> float:
+def value_of_root(tree: RolloutTree, over: RootValue) -> float:
     """The value of the prompt: the mean reward of the base rollouts (`base`) or of all leaves (`all`)."""
     rewards = tree.rewards_L
     return float(rewards[list(tree.roots)].mean() if over == "base" else rewards.mean())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -20,20 +20,34 @@ from safetensors.torch import load_file, save_file
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_json, whole_folder, write_json
+from datpo.core.saved import SavedTree, load_trees, save_trees
+from datpo.core.tree import RolloutTree
 from datpo.learn.policy import checkpoint_hash
 
+PLANTED = "planted"
 KEPT = 2  # states kept on disk: the newest, and one more should it turn out damaged
 
 
 @dataclass
 class RunState:
-    """Counters of a run: rollout steps, generated tokens, optimiser updates, seconds, a method's statistics."""
+    """Where a run stands.
+
+    Attributes:
+        step, tokens, updates, seconds: rollout steps, generated tokens, optimiser updates and wall time so far.
+        drawn: training problems drawn so far.
+        prompts: problems of the next step that is planted; 0 for as many as configured.
+        statistics: what the method remembers.
+        planted: base rollouts of the next step, where they are sampled ahead.
+    """
 
     step: int = 0
     tokens: int = 0
     updates: int = 0
     seconds: float = 0.0
+    drawn: int = 0
+    prompts: int = 0
     statistics: dict[str, float] = field(default_factory=dict)
+    planted: list[RolloutTree] = field(default_factory=list)
 
 
 def run_folder(work: Path, config: Path, problems: Path, model: Path) -> Path:
@@ -51,7 +65,8 @@ def save_state(folder: Path, state: RunState, model: torch.nn.Module, optimizer:
     with whole_folder(folder / f"state-{state.step:06d}") as target:
         save_file(_weights(model), target / "weights.safetensors")
         torch.save(optimizer.state_dict(), target / "optimizer.pt")
-        write_json(target / "state.json", asdict(state))
+        write_json(target / "state.json", {f.name: getattr(state, f.name) for f in fields(state) if f.name != PLANTED})
+        save_trees(target / f"{PLANTED}.jsonl", [SavedTree(tree) for tree in state.planted])
     for old in _states(folder)[:-KEPT]:
         shutil.rmtree(old)
 
@@ -69,7 +84,8 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
         try:
             weights = load_file(state / "weights.safetensors")
             moments = torch.load(state / "optimizer.pt", weights_only=True)
-            counters = RunState(**read_json(state / "state.json"))
+            planted = [saved.tree for saved in load_trees(state / f"{PLANTED}.jsonl")]
+            counters = RunState(**read_json(state / "state.json"), planted=planted)
         except (SafetensorError, OSError, RuntimeError, EOFError, UnpicklingError, InputError) as error:
             print(f"{state}: cannot be read ({error}); going back to the state before it", file=sys.stderr)
             continue

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -16,62 +18,56 @@ import torch
 from accelerate import Accelerator
 
 from datpo.config import read_settings
-from datpo.core.errors import InputError
 from datpo.core.files import whole_folder
 from datpo.core.problem import Problem, load_problems
+from datpo.core.saved import SavedTree, save_trees
 from datpo.core.seeds import generator
-from datpo.core.tree import Floats, Ints, RolloutTree
-from datpo.credit.diversity import Embed, sibling_diversity
+from datpo.core.tree import Branch, Floats, RolloutTree
+from datpo.credit.diversity import Embed, block_diversity, branches_alone, embedded, siblings, tree_diversity
 from datpo.engines.hf import HFEngine
-from datpo.evaluate.verify import grade_all
+from datpo.learn.duration import Duration
 from datpo.learn.embed import embedder
+from datpo.learn.grading import check_keys, grader
+from datpo.learn.influence import step_influence, token_influence
 from datpo.learn.log import TrainingLog
-from datpo.learn.minibatch import CreditedTree
+from datpo.learn.minibatch import credited
 from datpo.learn.policy import Policy, load_policy, save_policy
-from datpo.learn.prompts import cut_at_stop, prompt_tokens
+from datpo.learn.prompts import prompt_tokens
 from datpo.learn.state import RunState, load_state, run_folder, save_state
+from datpo.learn.statistics import fork_statistics, tree_statistics
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.methods import Method, load
 from datpo.progress import ProgressLines
 from datpo.search.budget import Progress
-from datpo.search.rollout import Grade, Rollouts
-from datpo.search.signals import sentence_numbers
+from datpo.search.rollout import Growing, Leaf, Rollouts, Signal, under_way
+from datpo.search.signals import closing, sentence_numbers, step_numbers
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
-
-
-@dataclass(frozen=True)
-class Duration:
-    """How long to train: a number of rollout `steps`, generated `tokens` or optimiser `updates`."""
-
-    unit: str
-    amount: float
-
-    def spent(self, state: RunState) -> float:
-        """What the run has used of it so far."""
-        return float({"steps": state.step, "tokens": state.tokens, "updates": state.updates}[self.unit])
 
 
 def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log: Path) -> None:
     """Train `model` on `problems` as the run's `config` says; publish checkpoint `out` and step log `log`.
 
-    Everything needed to go on lies below `work`. SIGTERM ends the run after the step under way, with a state on disk
-    and exit code 143, so that the workflow's retry continues it.
+    Where the duration names several units, the checkpoint of the step that first spends each is published beside the
+    last one, in a folder of its name. Everything needed to go on lies below `work`. SIGTERM ends the run after the
+    step under way, with a state on disk and exit code 143, so that the workflow's retry continues it.
     """
     settings = read_settings(config)
-    run = Run(settings, load_problems(problems), load_policy(model))
+    run = Run(settings, load_problems(problems), load_policy(model), work / "trees")
     folder = run_folder(work, config, problems, model)
     state = load_state(folder, run.policy.model, run.learner.optimizer)
     training_log = TrainingLog(folder, state.step)
     stop = _stop_on_sigterm()
-    bar = ProgressLines(
-        run.name, run.duration.amount, run.duration.unit, min(run.duration.spent(state), run.duration.amount)
-    )
-    while run.duration.spent(state) < run.duration.amount:
-        before = run.duration.spent(state)
+    bar = ProgressLines(run.name, 100.0, "%", 100 * run.duration.fraction(state))
+    while not run.duration.over(state):
+        before, spent = run.duration.fraction(state), run.duration.reached(state)
         row = run.step(state)
+        row["reached"] = sorted(run.duration.reached(state) - spent)
+        for unit in row["reached"] if len(run.duration.amounts) > 1 else ():
+            with whole_folder(folder / "reached" / unit) as target:
+                save_policy(run.policy, target)
         training_log.add(row)
-        bar.advance(run.duration.spent(state) - before, note=f"reward {row['reward']:.2f}")
+        bar.advance(100 * (run.duration.fraction(state) - before), note=f"reward {row['reward']:.2f}")
         if stop.requested or state.step % run.settings["state_every"] == 0:
             save_state(folder, state, run.policy.model, run.learner.optimizer)
         if stop.requested:
@@ -80,21 +76,23 @@ def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log:
     save_state(folder, state, run.policy.model, run.learner.optimizer)
     with whole_folder(out) as target:
         save_policy(run.policy, target)
+        for checkpoint in sorted((folder / "reached").glob("*")):
+            shutil.copytree(checkpoint, target / checkpoint.name)
     training_log.publish(log)
 
 
 class Run:
     """A training run: the method, the policy and everything between them."""
 
-    def __init__(self, config: dict[str, Any], problems: Sequence[Problem], policy: Policy) -> None:
+    def __init__(self, config: dict[str, Any], problems: Sequence[Problem], policy: Policy, trees: Path) -> None:
+        """Chosen steps' rollout trees are written to the folder `trees`."""
         identity, settings = config["identity"], config["train"]
         self.name = f"train {identity['model']} {identity['run']} seed {identity['seed']}"
-        self.settings = settings
+        self.settings, self.trees = settings, trees
         self.seed = int(identity["seed"])
         self.method: Method = load(identity["method"], config["method"])
-        ((unit, amount),) = settings["duration"].items()
-        self.duration = Duration(unit, float(amount))
-        self.problems = problems
+        self.duration = Duration({unit: float(amount) for unit, amount in settings["duration"].items()})
+        self.problems = chosen_problems(problems, settings["problems"])
         accelerator = Accelerator(mixed_precision=PRECISIONS[settings["precision"]])
         optimizer = torch.optim.AdamW(
             policy.model.parameters(),
@@ -102,49 +100,52 @@ class Run:
             betas=tuple(settings["betas"]),
             weight_decay=settings["weight_decay"],
         )
-        check_keys(config["domain"], problems)
+        check_keys(config["domain"], self.problems)
         model, optimizer = accelerator.prepare(policy.model, optimizer)
         self.policy = Policy(model, policy.tokenizer)
         self.learner = Learner(self.policy, optimizer, accelerator)
         self.update_settings = UpdateSettings(**{f.name: settings[f.name] for f in fields(UpdateSettings)})
         self.embed: Embed | None = None
-        if self.method.diverse:
+        if self.method.groups is not None:
             self.embed = embedder(
                 settings["embedder"], settings.get("embedder_revision"), settings.get("embedder_remote_code", False)
             )
-        self.prompts = [prompt_tokens(problem, config["prompt"], policy.tokenizer) for problem in problems]
+        self.prompts = [prompt_tokens(problem, config["prompt"], policy.tokenizer) for problem in self.problems]
+        stops = config["prompt"].get("stop") or []
         self.rollouts = Rollouts(
             engine=HFEngine(self.policy, settings["generation_batch"], settings["temperature"]),
-            grade=grader(config["domain"], self.policy, config["prompt"].get("stop") or []),
-            signals={"sentence": lambda branch: sentence_numbers(branch, self.policy.decode)},
+            grade=grader(config["domain"], self.policy, stops, settings["graded_text"]),
+            signals=signals_of(self.policy),
             max_new_tokens=settings["max_new_tokens"],
             context_window=self.policy.context_window,
         )
 
     def step(self, state: RunState) -> dict[str, Any]:
         """One rollout step and its update; counts it in `state` and returns the step's log row."""
-        progress = Progress(state.step, self.duration.spent(state) / self.duration.amount, state.statistics)
         clock = [time.perf_counter()]
-        with self.learner.accelerator.autocast():  # as the update will: the ratio starts at 1
-            trees = self.rollouts.grow(self.method, self._batch(state.step), progress, self.seed)
+        trees, progress, generated = self._grow(state)
         clock.append(time.perf_counter())
-        diversity = self._diversity(trees)
+        diversity, of_trees = self._diversity(trees)
         clock.append(time.perf_counter())
-        credited = [
-            CreditedTree(tree, self.method.credit(tree, progress, div))
-            for tree, div in zip(trees, diversity, strict=True)
+        if state.step + 1 in self.settings["save_trees"]:
+            self._save_trees(state.step + 1, trees, progress, diversity)
+        end_tokens = self.settings["end_token"] == "trained"
+        credits = [
+            credited(self.method, tree, progress, div, end_tokens) for tree, div in zip(trees, diversity, strict=True)
         ]
         clock.append(time.perf_counter())
-        report = self.learner.update(self.method, credited, self.update_settings, self.seed, state.step).summary()
+        report = self.learner.update(self.method, credits, self.update_settings, self.seed, state.step).summary()
         clock.append(time.perf_counter())
         rollout, embedding, credit, update = np.diff(clock).tolist()
         state.step += 1
-        state.tokens += sum(tree.generated_tokens for tree in trees)
+        state.tokens += generated
         state.updates += report["updates"]
         state.seconds += clock[-1] - clock[0]
+        state.prompts = self.method.prompts(trees, self.settings["prompts_per_step"])
         return {
             "step": state.step,
             **tree_statistics(trees),
+            **fork_statistics(credits, of_trees),
             **report,
             "fraction": progress.fraction,
             "seconds_rollout": rollout,
@@ -156,63 +157,79 @@ class Run:
             "total_updates": state.updates,
         }
 
-    def _batch(self, step: int) -> list[tuple[Problem, Ints]]:
-        """The problems of a step: the training set in a new order each epoch, read on from step to step."""
-        size, count = self.settings["prompts_per_step"], len(self.problems)
+    def _grow(self, state: RunState) -> tuple[list[RolloutTree], Progress, int]:
+        """The trees of a step, what the method could read of the run, and the tokens generated just now.
+
+        Off policy, the base rollouts were sampled in the step before, and those of the next step are sampled here.
+        """
+        waiting = sum(tree.generated_tokens for tree in state.planted)
+        with self.learner.accelerator.autocast():  # as the update will: the ratio starts at 1
+            planted = under_way(state.planted, state.step)
+            if not planted:
+                planted = self.rollouts.plant(self.method, self._next_problems(state, state.step), self.seed)
+            state.statistics = self.method.remember([growing.tree for growing in planted], state.statistics)
+            progress = Progress(state.step, self.duration.fraction(state), state.statistics)
+            following: list[Growing] = []
+            if self.method.off_policy and not self.duration.over(replace(state, step=state.step + 1)):
+                following = self._next_problems(state, state.step + 1)
+            trees, following = self.rollouts.fork(self.method, planted, progress, self.seed, following)
+        state.planted = [growing.tree for growing in following]
+        return trees, progress, sum(tree.generated_tokens for tree in [*trees, *state.planted]) - waiting
+
+    def _next_problems(self, state: RunState, step: int) -> list[Growing]:
+        """Seedlings for the next problems: the training set in a new order each epoch, read on from step to step."""
         chosen = []
-        for position in range(step * size, (step + 1) * size):
-            epoch, place = divmod(position, count)
-            index = int(generator(self.seed, "order", epoch).permutation(count)[place])
-            chosen.append((self.problems[index], self.prompts[index]))
-        return chosen
+        for position in range(state.drawn, state.drawn + (state.prompts or self.settings["prompts_per_step"])):
+            epoch, place = divmod(position, len(self.problems))
+            index = int(generator(self.seed, "order", epoch).permutation(len(self.problems))[place])
+            chosen.append(RolloutTree(self.problems[index], self.prompts[index]))
+        state.drawn += len(chosen)
+        return under_way(chosen, step)
 
-    def _diversity(self, trees: Sequence[RolloutTree]) -> list[Floats]:
-        if self.embed is None:
-            return [np.zeros(len(tree.blocks)) for tree in trees]
-        return sibling_diversity(trees, self.policy.decode, self.embed)
+    def _save_trees(
+        self, step: int, trees: Sequence[RolloutTree], progress: Progress, diversity: Sequence[Floats]
+    ) -> None:
+        """Write a step's trees for people to look at, with what their blocks say."""
+        saved = []
+        for tree, div in zip(trees, diversity, strict=True):
+            texts = tuple(self.policy.decode(tree.block_tokens(block)) for block in tree.blocks)
+            saved.append(SavedTree(tree, progress.step, progress.fraction, texts, div))
+        save_trees(self.trees / f"step-{step:06d}.jsonl", saved)
 
-
-def check_keys(domain: str, problems: Sequence[Problem]) -> None:
-    """Refuse answer keys the checker cannot parse before anything is trained.
-
-    Raises:
-        InputError: some keys are unreadable; the problems are named.
-    """
-    verdicts = grade_all(domain, [(problem, f"\\boxed{{{problem.answer}}}") for problem in problems])
-    bad = [p.id for p, verdict in zip(problems, verdicts, strict=True) if verdict.verdict == "bad_key"]
-    if bad:
-        raise InputError(
-            f"the checker cannot parse the answer keys of {len(bad)} training problems; drop them or mend their keys: "
-            f"{', '.join(bad)}"
-        )
-
-
-def grader(domain: str, policy: Policy, stops: Sequence[str]) -> Grade:
-    """Grades leaves on their whole response text, prefix and branch together, up to the first stop string."""
-
-    def grade(leaves: Sequence[tuple[RolloutTree, int]]) -> list[tuple[float, str]]:
-        texts = [cut_at_stop(policy.decode(tree.response(leaf)), stops) for tree, leaf in leaves]
-        verdicts = grade_all(domain, [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)])
-        return [(verdict.reward, verdict.verdict) for verdict in verdicts]
-
-    return grade
+    def _diversity(self, trees: Sequence[RolloutTree]) -> tuple[list[Floats], list[float]]:
+        """Diversity of the blocks of each tree, and of each tree; zeros and nothing if the method reads none."""
+        groups = self.method.groups
+        if self.embed is None or groups is None:
+            return [np.zeros(len(tree.blocks)) for tree in trees], []
+        vectors = embedded(trees, self.policy.decode, self.embed, groups)
+        both = list(zip(trees, vectors, strict=True))
+        at_forks = groups if groups is siblings else branches_alone  # the release compares first blocks too
+        return [block_diversity(*pair, groups) for pair in both], [tree_diversity(*pair, at_forks) for pair in both]
 
 
-def tree_statistics(trees: Sequence[RolloutTree]) -> dict[str, float]:
-    """What a step's trees look like; `reward` is that of the base rollouts, whatever was forked from them."""
-    rewards = [tree.rewards_L for tree in trees]
-    branches = [branch for tree in trees for branch in tree.branches]
+def chosen_problems(problems: Sequence[Problem], count: int | None) -> list[Problem]:
+    """All training problems, or a fixed choice of `count` of them, the same for every seed and method."""
+    if count is None or count >= len(problems):
+        return list(problems)
+    order = generator(0, "problems", len(problems)).permutation(len(problems))
+    return [problems[i] for i in sorted(order[:count])]
+
+
+def signals_of(policy: Policy) -> Mapping[str, Signal]:
+    """Every per-token signal that a fork rule may ask for."""
+
+    def from_text(signal: Callable[[Branch, Callable[[Sequence[int]], str]], Floats]) -> Signal:
+        def of(leaves: Sequence[Leaf]) -> list[Floats]:
+            return [signal(tree.branches[b], policy.decode) for tree, b in leaves]
+
+        return of
+
     return {
-        "reward": float(np.mean([r[list(tree.roots)].mean() for tree, r in zip(trees, rewards, strict=True)])),
-        "leaf_reward": float(np.mean([r.mean() for r in rewards])),
-        "solved": float(np.mean([r.max() > 0 for r in rewards])),
-        "zero_signal": float(np.mean([r.min() == r.max() for r in rewards])),
-        "leaves": float(np.mean([len(tree.branches) for tree in trees])),
-        "tokens_per_question": float(np.mean([tree.generated_tokens for tree in trees])),
-        "entropy": float(np.concatenate([branch.signals["entropy"] for branch in branches]).mean()),
-        "response_length": float(np.mean([branch.stop for branch in branches])),
-        "truncated": float(np.mean([branch.finish == "length" for branch in branches])),
-        "no_answer": float(np.mean([branch.verdict == "no_answer" for branch in branches])),
+        "sentence": from_text(sentence_numbers),
+        "step": from_text(step_numbers),
+        "closing": from_text(closing),
+        "influence": partial(step_influence, policy),
+        "token_influence": partial(token_influence, policy),
     }
 
 

@@ -29,6 +29,7 @@ class UpdateSettings:
     token_budget: int
     logit_chunk: int
     temperature: float
+    max_new_tokens: int
 
 
 @dataclass
@@ -72,11 +73,12 @@ class Learner:
     ) -> UpdateReport:
         """Train on one step's trees: `epochs` passes over all units in freshly shuffled mini-batches."""
         report = UpdateReport()
-        units = units_of(method, trees)
+        units = units_of(trees)
         for epoch in range(settings.epochs):
             rng = generator(seed, "minibatches", step, epoch)
             for chosen in split(units, settings.minibatch_size, settings.minibatch, rng):
-                self._minibatch(method, gather(method, trees, chosen), settings, report)
+                batch = gather(method, trees, chosen, settings.max_new_tokens)
+                self._minibatch(method, batch, settings, report)
         return report
 
     def _minibatch(self, method: Method, batch: MiniBatch, settings: UpdateSettings, report: UpdateReport) -> None:
@@ -102,7 +104,7 @@ class Learner:
                 torch.as_tensor(x, dtype=logp_S.dtype, device=logp_S.device)
                 for x in (pack.logprob_S, pack.pull_S, pack.push_S)
             ]
-            loss, health = clipped_loss(logp_S, *tensors, (method.clip_low, method.clip_high), batch.normaliser)
+            loss, health = clipped_loss(logp_S, *tensors, method.clip_range, batch.normaliser)
             self.accelerator.backward(loss)
             total += float(loss.detach())
             reports.append(health)

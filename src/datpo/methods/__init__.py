@@ -10,7 +10,8 @@ import inspect
 import math
 import pkgutil
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from datpo.core.errors import InputError
 from datpo.methods.base import Method
@@ -52,8 +53,10 @@ def load(name: str, numbers: Mapping[str, Any]) -> Method:
 
 def _fits(value: Any, kind: Any) -> bool:
     """Whether a value from YAML is of an annotated kind; true and false are no numbers."""
+    if get_origin(kind) in (Union, UnionType):
+        return any(_fits(value, each) for each in get_args(kind))
     if get_origin(kind) is Literal:
-        return value in get_args(kind)
+        return isinstance(value, str) and value in get_args(kind)
     if get_origin(kind) is Sequence:
         return isinstance(value, list | tuple) and all(_fits(item, *get_args(kind)) for item in value)
     if kind is float:
@@ -64,6 +67,8 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _wanted(kind: Any) -> str:
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_wanted(each) for each in get_args(kind))
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(str, get_args(kind)))}"
     return "a list of numbers" if get_origin(kind) is Sequence else WANTED[kind]

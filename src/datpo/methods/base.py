@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from datpo.core.tree import RolloutTree
 from datpo.credit.advantages import Credit
-from datpo.search.budget import Budget, parallel
-from datpo.search.forks import ForkRule, no_forks
+from datpo.credit.diversity import Groups
+from datpo.credit.values import BlockValues, RootValue, all_descendants
+from datpo.search.budget import Budget, Statistics, parallel
+from datpo.search.forks import NO_FORKS, ForkRule
 
 Unit = Literal["blocks", "leaves"]
-Aggregate = Literal["token_mean", "sequence_mean", "constant"]
+Aggregate = Literal["token_mean", "sequence_mean", "tree_mean", "constant"]
+Clip = Sequence[float] | Literal["none"]  # [low, high], or no clipping at all
+Keep = Callable[[RolloutTree], NDArray[np.bool_]]
+
+
+def every_branch(tree: RolloutTree) -> NDArray[np.bool_]:
+    """Everything that was sampled is trained (L,)."""
+    return np.ones(len(tree.branches), dtype=bool)
+
+
+def as_before(trees: Sequence[RolloutTree], statistics: Statistics) -> Statistics:
+    """A method without a memory."""
+    return statistics
 
 
 @dataclass(frozen=True)
@@ -20,27 +40,37 @@ class Method:
     Attributes:
         roots: base rollouts per problem.
         credit: advantages of a graded tree.
-        clip_low, clip_high: the policy ratio is clipped to [1 - clip_low, 1 + clip_high].
+        clip: the policy ratio is clipped to [1 - low, 1 + high].
         unit: what is trained once: each block, or each whole root-to-leaf path.
-        aggregate: the loss is a mean over the mini-batch's tokens, over its sequences of their token means, or
-            over its sequences of their token sums divided by the constant `max_length`.
-        max_length: that constant, in tokens.
+        aggregate: the loss is a mean over the mini-batch's tokens; over its sequences of their token means; over
+            its trees of their token means; or over its sequences of their token sums divided by the longest
+            response that is sampled.
         budget, forks: how many fork points, and where.
-        signals: what the fork rule reads besides entropy: "sentence" asks for sentence numbers.
-        diverse: whether credit reads sibling diversity (an embedder is needed then).
+        rounds: how often a tree is forked; from the second time on at its branches too.
+        keep: which branches are trained (L,); their tokens count for nothing in the loss otherwise.
+        groups: which blocks are compared with each other for diversity; None if credit reads none.
+        value, root_value: the estimators that credit is made of.
+        off_policy: whether the branches of a step are sampled together with the base rollouts of the next, which
+            are one update older than their branches then.
+        remember: what the method keeps of a step's base rollouts, before they are forked, in its statistics.
+        prompts: the problems of a step after one that gave these trees, where the configuration says `usual`.
     """
 
     roots: int
     credit: Credit
-    clip_low: float
-    clip_high: float
+    clip: Clip
     unit: Unit = "leaves"
     aggregate: Aggregate = "token_mean"
-    max_length: int = 0
     budget: Budget = parallel
-    forks: ForkRule = no_forks
-    signals: tuple[str, ...] = ()
-    diverse: bool = False
+    forks: ForkRule = NO_FORKS
+    rounds: int = 1
+    keep: Keep = every_branch
+    groups: Groups | None = None
+    value: BlockValues = all_descendants
+    root_value: RootValue = "all"
+    off_policy: bool = False
+    remember: Callable[[Sequence[RolloutTree], Statistics], Statistics] = as_before
+    prompts: Callable[[Sequence[RolloutTree], int], int] = lambda trees, usual: usual
 
     def __post_init__(self) -> None:
         """Refuse numbers that would train quietly wrong.
@@ -50,11 +80,16 @@ class Method:
         """
         if self.roots < 1:
             raise ValueError(f"roots must be at least 1, not {self.roots}")
-        if not (0 <= self.clip_low <= 1 and self.clip_high >= 0):
-            raise ValueError(f"clip must be [low in 0..1, high >= 0], not [{self.clip_low}, {self.clip_high}]")
-        if self.unit not in get_args(Unit):
-            raise ValueError(f"unit must be one of {get_args(Unit)}, not {self.unit!r}")
-        if self.aggregate not in get_args(Aggregate):
-            raise ValueError(f"aggregate must be one of {get_args(Aggregate)}, not {self.aggregate!r}")
-        if self.aggregate == "constant" and self.max_length < 1:
-            raise ValueError("aggregate: constant needs max_length, the token count it divides by")
+        if self.rounds < 1:
+            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+        low, high = self.clip_range
+        if not (0 <= low <= 1 and high >= 0):
+            raise ValueError(f"clip must be [low in 0..1, high >= 0], not [{low}, {high}]")
+
+    @property
+    def clip_range(self) -> tuple[float, float]:
+        """How far below and above 1 the ratio may go; without clipping to 0 and to infinity."""
+        if isinstance(self.clip, str):
+            return 1.0, math.inf
+        low, high = self.clip
+        return low, high

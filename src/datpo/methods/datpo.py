@@ -12,18 +12,19 @@ Differences from GRPO, in the paper's order:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import linear_schedule
-from datpo.credit.values import VALUES, start_values, value_of_root
-from datpo.methods.base import Aggregate, Method
-from datpo.search.budget import Progress, difficulty_adaptive
-from datpo.search.forks import sentence_entropy
+from datpo.credit.diversity import released_groups, siblings
+from datpo.credit.values import VALUES, RootValue, start_values, value_of_root
+from datpo.methods.base import Aggregate, Clip, Method
+from datpo.search.budget import Progress, difficulty_adaptive, static
+from datpo.search.forks import named
 
-ROOT_VALUES = ("base", "all")
-OFFSETS = ("after_first_token", "at_start")
+GROUPS = {"siblings": siblings, "released": released_groups}
 
 
 def build(
@@ -31,43 +32,43 @@ def build(
     max_forks: int,
     max_siblings: int,
     alpha: Sequence[float],
-    clip: Sequence[float],
-    value: str = "all_descendants",
-    root_value: str = "base",
-    fork_offset: str = "after_first_token",
+    clip: Clip,
+    adaptive: bool = True,
+    fork_rule: str = "sent-entropy",
+    fork_offset: Literal["after_first_token", "at_start"] = "after_first_token",
+    fill_forks: bool = False,
+    value: Literal["all_descendants", "branches_only", "branches_and_base"] = "all_descendants",
+    root_value: RootValue = "base",
+    compared: Literal["siblings", "released"] = "siblings",
+    bonus: Literal["positive", "all"] = "positive",
     aggregate: Aggregate = "token_mean",
+    off_policy: bool = False,
 ) -> Method:
     """DATPO with trees of at most roots x (1 + max_forks x max_siblings) leaves."""
-    for name, given, known in (
-        ("value", value, VALUES),
-        ("root_value", root_value, ROOT_VALUES),
-        ("fork_offset", fork_offset, OFFSETS),
-    ):
-        if given not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, not {given!r}")
     start, end = alpha
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         base_B = base_advantages(tree, value, root_value)
-        bonus = linear_schedule(start, end, progress.fraction)
-        return base_B + np.where(base_B > 0, bonus * diversity_B, 0.0)
+        weight = linear_schedule(start, end, progress.fraction)
+        rewarded_B = (base_B > 0) if bonus == "positive" else np.ones(len(base_B), dtype=bool)
+        return base_B + np.where(rewarded_B, weight * diversity_B, 0.0)
 
-    low, high = clip
     return Method(
         roots=roots,
-        budget=difficulty_adaptive(max_forks, max_siblings),
-        forks=sentence_entropy(fork_offset == "after_first_token"),
-        signals=("sentence",),
+        budget=(difficulty_adaptive if adaptive else static)(max_forks, max_siblings),
+        forks=named(fork_rule, fork_offset == "after_first_token", fill_forks),
         credit=credit,
-        diverse=(start, end) != (0, 0),
+        groups=GROUPS[compared] if (start, end) != (0, 0) else None,
+        value=VALUES[value],
+        root_value=root_value,
         unit="blocks",
-        clip_low=low,
-        clip_high=high,
+        clip=clip,
         aggregate=aggregate,
+        off_policy=off_policy,
     )
 
 
-def base_advantages(tree: RolloutTree, value: str = "all_descendants", root_value: str = "base") -> Floats:
+def base_advantages(tree: RolloutTree, value: str = "all_descendants", root_value: RootValue = "base") -> Floats:
     """A_base(b) = r(b) + V(end of b) - V(start of b), (B,); summed along a path it is r - V(root) (eq. 6 and 7)."""
     value_B = VALUES[value](tree)
     return value_B - start_values(tree, value_B, value_of_root(tree, root_value))

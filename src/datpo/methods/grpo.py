@@ -6,19 +6,16 @@ tokens of the mini-batch of min(rho A, clip(rho, 1 - 0.2, 1 + 0.28) A).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import group_normalised, of_leaves
-from datpo.methods.base import Aggregate, Method
+from datpo.methods.base import Aggregate, Clip, Method
 from datpo.search.budget import Progress
 
 
-def build(roots: int, clip: Sequence[float], aggregate: Aggregate = "token_mean", sample_std: bool = False) -> Method:
+def build(roots: int, clip: Clip, aggregate: Aggregate = "token_mean", sample_std: bool = False) -> Method:
     """GRPO with `roots` samples per problem."""
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return of_leaves(tree, group_normalised(tree.rewards_L, sample_std))
 
-    low, high = clip
-    return Method(roots=roots, credit=credit, clip_low=low, clip_high=high, aggregate=aggregate)
+    return Method(roots=roots, credit=credit, clip=clip, aggregate=aggregate)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from datpo.core.errors import InputError
 from datpo.report.runs import Results, Run, Training
@@ -18,15 +19,19 @@ class Account:
     """What a run had to learn from and what it took, each a mean over its seeds.
 
     Attributes:
-        tokens_per_question: generated tokens per question, a shared prefix counted once, mean over steps.
+        tokens_per_question: generated tokens per question, a shared prefix counted once.
+        leaves: rollouts per question, those that are not trained included.
+        trained_tokens: tokens in the losses of all updates, a shared one counted once for each unit it is trained in.
         entropy_at_end: nats per token (mean of the last tenth of the steps).
-        zero_signal: share of questions whose leaves all had the same reward, mean over steps.
+        zero_signal: share of questions whose leaves all had the same reward.
         seconds: wall time.
     """
 
     steps: float
     tokens_per_question: float
+    leaves: float
     generated_tokens: float
+    trained_tokens: float
     updates: float
     entropy_at_end: float
     zero_signal: float
@@ -48,25 +53,32 @@ def accounts(results: Results, training: Sequence[Training]) -> dict[Run, Accoun
             raise InputError(f"{log.path}: a second training log of {log.run} seed {log.seed}")
     for run, seed in sorted(scored - set(logs), key=str):
         raise InputError(f"{run} seed {seed}: no training log given for its metrics; add its metrics.jsonl")
-    return {run: _account([log for log in training if log.run == run]) for run in results.runs if run.method != "base"}
+    return {
+        run: _account([log.until(results.at) for log in training if log.run == run])
+        for run in results.runs
+        if run.method != "base"
+    }
 
 
-def _account(logs: Sequence[Training]) -> Account:
-    steps = [log.steps for log in logs]
+def _account(steps: Sequence[pd.DataFrame]) -> Account:
+    def per_question(column: str) -> float:
+        return float(np.mean([np.average(frame[column], weights=frame["prompts"]) for frame in steps]))
 
     def end(column: str) -> float:
         return float(np.mean([frame[column].iloc[-1] for frame in steps]))
 
-    def mean(column: str, share: float = 1.0) -> float:
-        tails = [frame[column].tail(max(1, round(share * len(frame)))) for frame in steps]
+    def last(column: str) -> float:
+        tails = [frame[column].tail(max(1, round(END_SHARE * len(frame)))) for frame in steps]
         return float(np.mean([tail.mean() for tail in tails]))
 
     return Account(
         steps=float(np.mean([len(frame) for frame in steps])),
-        tokens_per_question=mean("tokens_per_question"),
+        tokens_per_question=per_question("tokens_per_question"),
+        leaves=per_question("leaves"),
         generated_tokens=end("total_tokens"),
+        trained_tokens=float(np.mean([frame["trained_tokens"].sum() for frame in steps])),
         updates=end("total_updates"),
-        entropy_at_end=mean("entropy", END_SHARE),
-        zero_signal=mean("zero_signal"),
+        entropy_at_end=last("entropy"),
+        zero_signal=per_question("zero_signal"),
         seconds=end("seconds"),
     )

@@ -21,7 +21,9 @@ READING = (
     "corrected for the number of comparisons).",
     "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
     "so that a large benchmark weighs more than in the average.",
-    "The untrained Base has no training budget. Budgets are means over seeds; entropy is in nats per token, "
+    "The untrained Base has no training budget. Budgets are means over seeds. Generated tokens count a shared prefix "
+    "once, trained tokens count a token for each block or leaf path it is trained in, and each epoch; leaves are all "
+    "rollouts, those that were not trained included. Entropy is in nats per token, "
     f"over the last {100 * END_SHARE:.0f} % of the steps; zero-signal is the share of questions whose "
     "rollouts all had the same reward.",
 )

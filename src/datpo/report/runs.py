@@ -40,7 +40,8 @@ BENCHMARK_LABELS = {
 SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker", "truncated")
 LOGGED = (
     *("step", "reward", "zero_signal", "entropy", "response_length", "truncated", "ratio_max", "clip_share"),
-    *("tokens_per_question", "updates", "total_tokens", "total_updates", "seconds"),
+    *("prompts", "leaves", "trained_tokens", "reached", "tokens_per_question", "updates", "total_tokens"),
+    *("total_updates", "seconds"),
 )
 
 
@@ -107,6 +108,19 @@ class Training:
     seed: int
     steps: pd.DataFrame
 
+    def until(self, at: str | None) -> pd.DataFrame:
+        """The steps up to the one that first had spent its `at` (`tokens`, ...); all of them for None.
+
+        Raises:
+            InputError: the training never had.
+        """
+        if at is None:
+            return self.steps
+        there = [at in reached for reached in self.steps["reached"]]
+        if not any(there):
+            raise InputError(f"{self.path}: no step of this log says that it reached its {at}")
+        return self.steps.iloc[: there.index(True) + 1]
+
 
 @dataclass(frozen=True)
 class Results:
@@ -135,6 +149,11 @@ class Results:
     def scale(self) -> str:
         """How big the experiment is: one word for the whole report."""
         return str(self.everything[0].header["scale"])
+
+    @property
+    def at(self) -> str | None:
+        """What the checkpoints have spent equally much of (`tokens`, ...); None at the end of their trainings."""
+        return next((result.header["at"] for result in self.everything if result.header.get("at")), None)
 
     def of(self, run: Run, benchmark: str) -> list[Result]:
         """One result per seed."""
@@ -176,6 +195,9 @@ def load_results(paths: Sequence[Path]) -> Results:
         if twin is not result:
             raise InputError(f"{result.path}: same checkpoint and benchmark as {twin.path}; give one of them")
         _check_same(results.everything[0], result, ("scale",))
+    trained = [result for result in results.everything if result.run.method != "base"]
+    for result in trained:
+        _check_same(trained[0], result, ("at",))
     for run in results.runs:
         for seed in results.seeds(run):
             for benchmark in results.benchmarks:

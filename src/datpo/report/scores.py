@@ -140,16 +140,20 @@ def _times(problems: int, draws: int, stratum: int) -> Floats:
 
 
 def differences(results: Results) -> list[Difference]:
-    """Each run against the untrained Base, and each other one against GRPO, paired by problem.
+    """Each run against the untrained Base, and each that is not GRPO's against one that is, paired by problem.
 
-    A model without a Base or GRPO run has no differences to it.
+    A variant `METHOD_x` is held against `grpo_x` if there is one, which shares what x stands for, else against
+    `grpo`. A model without a Base or GRPO run has no differences to it.
     """
     found = []
     for model in results.models:
         runs = results.of_model(model)
-        base, grpo = Run(model, "base", "base"), Run(model, "grpo", "grpo")
+        base = Run(model, "base", "base")
         pairs = [(run, base) for run in runs if run != base and base in runs]
-        pairs += [(run, grpo) for run in runs if run not in (base, grpo) and grpo in runs]
+        for run in runs:
+            held = [grpo for grpo in (_grpo_of(run), Run(model, "grpo", "grpo")) if grpo in runs]
+            if run.method != "base" and held and run not in held:
+                pairs.append((run, held[0]))
         found += [
             Difference(run, against, benchmark, metric, _paired(results, run, against, benchmark, metric))
             for run, against in pairs
@@ -157,6 +161,12 @@ def differences(results: Results) -> list[Difference]:
             for metric in METRICS
         ]
     return found
+
+
+def _grpo_of(run: Run) -> Run:
+    """The GRPO run that a run is held against if it is there: the one with the same suffix, or GRPO as it is."""
+    suffix = run.run.removeprefix(run.method) if run.run.startswith(f"{run.method}_") else ""
+    return Run(run.model, "grpo", f"grpo{suffix}")
 
 
 def _paired(results: Results, run: Run, against: Run, benchmark: str | None, metric: Metric) -> Interval:

@@ -35,13 +35,15 @@ from datpo.report.scores import (
 )
 
 ACCOUNT_COLUMNS = (
-    *("seeds", "steps", "tokens per question", "generated tokens", "updates"),
+    *("seeds", "steps", "leaves per question", "tokens per question", "generated tokens", "trained tokens", "updates"),
     *("entropy at end", "zero-signal", "wall time"),
 )
 ACCOUNT_DIGITS = {
     "steps": 1,
+    "leaves": 1,
     "tokens_per_question": 1,
     "generated_tokens": None,
+    "trained_tokens": None,
     "updates": 1,
     "entropy_at_end": 4,
     "zero_signal": 4,
@@ -181,8 +183,10 @@ def _account_rows(table: Table, plain: Callable[[str], str]) -> Grid:
 def _account_cells(cost: Account) -> list[str]:
     return [
         f"{cost.steps:,.0f}",
+        f"{cost.leaves:,.1f}",
         f"{cost.tokens_per_question:,.1f}",
         f"{cost.generated_tokens:,.0f}",
+        f"{cost.trained_tokens:,.0f}",
         f"{cost.updates:,.0f}",
         f"{cost.entropy_at_end:.3f}",
         f"{cost.zero_signal:.2f}",
@@ -215,7 +219,7 @@ def _markdown(table: Table, notes: Sequence[str]) -> str:
         return ["model", "run", *(markdown(" ".join(title)) for title in _titles(table, last))]
 
     parts = [
-        f"# Benchmarks at scale {markdown(table.results.scale)}",
+        f"# Benchmarks at scale {markdown(table.results.scale)}" + _equal(table.results),
         pipe_table(heads("Average"), _score_rows(table, markdown_score, markdown), 2),
         "## What each training took",
         pipe_table(["model", "run", *ACCOUNT_COLUMNS], _account_rows(table, markdown), 2),
@@ -225,6 +229,10 @@ def _markdown(table: Table, notes: Sequence[str]) -> str:
         parts += [pipe_table(heads("all"), _difference_rows(table, str, markdown), 2)]
     parts += ["## Notes", "\n".join(f"- {markdown(note)}" for note in notes)]
     return "\n\n".join(parts) + "\n"
+
+
+def _equal(results: Results) -> str:
+    return f", at equal {results.at}" if results.at else ""
 
 
 def _latex(table: Table, notes: Sequence[str]) -> str:

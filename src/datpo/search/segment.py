@@ -33,6 +33,11 @@ _CLOSING = r"[\"'”’»)\]}*`]*"
 _SPACE_BEFORE_NEXT = re.compile(_CLOSING + r"\s+|[”’」』）》]+\s*")
 _MAY_END = re.compile(rf"[.!?]{_CLOSING}\s+\S|[。．！？]")
 _PLAIN_END = re.compile(rf"[.!?]{_CLOSING}\s+(?=[\"'“‘«(\[*]*[A-Z_])|[。．！？]+[”’」）]?\s*")
+# Where PySBD sees no end: behind a bracket or a LaTeX quotation, and between two quotations.
+_CLOSED_END = re.compile(
+    r"(?<![ (\[.]al)(?<!etc)(?<![(\[]\w)(?<=\w)[.!?](?:[)\]]{1,2}|'')\s+(?=[(\[]?[A-Z_])"
+    r"|[.!?]\"\s+(?=\"\w)|[.!?]”\s+(?=“)"
+)
 _ENDED = re.compile(r"[.!?。．！？][\"'”’»」』）》)\]}*`]*\s*\Z")
 _WORD = re.compile(r"\w")
 _SPACE = re.compile(r"\s*")
@@ -50,8 +55,9 @@ def sentences(text: str) -> list[Span]:
     cover = masked(text)
     starts = [0]
     for line in _LINE.finditer(cover):
-        content = line[0].strip()
-        first = line.start() + len(line[0]) - len(line[0].lstrip())
+        # The indent is the text's, where it is white space: in the cover it belongs to the label behind it.
+        first = line.end() - len(text[line.start() : line.end()].lstrip())
+        content = cover[first : line.end()].rstrip()
         for start in (0, *_starts(content)) if content else ():
             starts.append(first + start)
     # What holds no word (closing marks, a rule of dashes) does not make a sentence of its own.
@@ -213,7 +219,7 @@ def _chunk_starts(chunk: str) -> list[int]:
         if separated and start < len(chunk) and _ENDED.search(chunk, max(0, start - 20), start):
             starts.append(start)
         at = found + len(sentence)
-    return starts
+    return sorted({*starts, *(match.end() for match in _CLOSED_END.finditer(chunk))})
 
 
 def _pysbd(chunk: str) -> list[str]:

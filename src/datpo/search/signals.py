@@ -10,11 +10,64 @@ from datpo.core.tree import Branch, Floats
 from datpo.search.forks import NO_SENTENCE
 from datpo.search.segment import offsets_of, token_groups
 
+Decode = Callable[[Sequence[int]], str]
 
-def sentence_numbers(branch: Branch, decode: Callable[[Sequence[int]], str]) -> Floats:
+CLOSING_WORDS = ("answer", "conclusion")
+
+
+def sentence_numbers(branch: Branch, decode: Decode) -> Floats:
     """The sentence each token of a branch belongs to (T,), counted from 0; an end token belongs to none."""
-    spoken = branch.tokens[: len(branch.tokens) - (branch.finish == "stop")].tolist()
+    spoken = _spoken(branch)
     number_T = np.full(len(branch.tokens), NO_SENTENCE, dtype=float)
     if spoken:
         number_T[: len(spoken)] = token_groups(decode(spoken), offsets_of(decode, spoken))
     return number_T
+
+
+def step_numbers(branch: Branch, decode: Decode) -> Floats:
+    """The step of reasoning each token of a branch belongs to (T,), counted from 0; an end token belongs to none.
+
+    A step ends with a token whose text contains a blank line; in a branch without any, with one that contains a line
+    break; without those too, every token is a step (AttnRL's released code). So the separator belongs to the step it
+    ends. Texts are spans of the decoded branch: the parts of a character cut between tokens all read as that
+    character. A blank line of two tokens, one line break each, ends with the second; line breaks that follow it
+    make a blank line of their own once there are two of them.
+    """
+    text = decode(_spoken(branch))
+    pieces = [text[start:stop] for start, stop in offsets_of(decode, _spoken(branch))]
+    ends = _blank_line_ends(pieces)
+    if not any(ends):
+        ends = ["\n" in piece for piece in pieces]
+    if not any(ends):
+        ends = [True] * len(pieces)
+    number_T = np.full(len(branch.tokens), NO_SENTENCE, dtype=float)
+    number_T[: len(pieces)] = np.cumsum([0, *ends])[: len(pieces)]
+    return number_T
+
+
+def closing(branch: Branch, decode: Decode) -> Floats:
+    """1 for every token behind the first that says "answer" or "conclusion" in any case, else 0 (T,).
+
+    There a response states its result, and TreeRL does not fork it. As in its code a token is read by itself: a word
+    that is cut between tokens is not seen, and a branch knows nothing of its prefix.
+    """
+    texts = {token: decode([token]).lower() for token in set(branch.tokens.tolist())}
+    said_T = [any(word in texts[token] for word in CLOSING_WORDS) for token in branch.tokens.tolist()]
+    return (np.cumsum([0, *said_T])[:-1] > 0).astype(float)
+
+
+def _spoken(branch: Branch) -> list[int]:
+    """The tokens of a branch without its end token."""
+    spoken: list[int] = branch.tokens[: len(branch.tokens) - (branch.finish == "stop")].tolist()
+    return spoken
+
+
+def _blank_line_ends(pieces: Sequence[str]) -> list[bool]:
+    """Whether a blank line is completed in each piece of a text; no line break counts for two blank lines."""
+    ends = []
+    open_break = ""  # the line break the text so far ends with, if no blank line holds it yet
+    for piece in pieces:
+        text = open_break + piece
+        ends.append("\n\n" in text)
+        open_break = "\n" if text.endswith("\n") and not text.endswith("\n\n") else ""
+    return ends

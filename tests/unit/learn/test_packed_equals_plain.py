@@ -12,30 +12,48 @@ from hypothesis import strategies as st
 from datpo.core.seeds import generator
 from datpo.learn.attention import ChainAttention, DenseTreeAttention
 from datpo.learn.loss import clipped_loss
-from datpo.learn.minibatch import CreditedTree, gather, split, units_of
+from datpo.learn.minibatch import credited, gather, split, units_of
 from datpo.learn.pack import Share, packs
 from datpo.learn.update import Learner, UpdateSettings
-from datpo.methods.base import Method
+from datpo.methods.base import Method, every_branch
+from datpo.search.budget import Progress
 from tests.models import small_policy
 from tests.plain import plain_loss, sequence_logprobs, unit_rows
 from tests.trees import branch, random_trees, tree, tree_a, tree_b
 
-AGGREGATES = ("token_mean", "sequence_mean", "constant")
+AGGREGATES = ("token_mean", "sequence_mean", "tree_mean", "constant")
+LONGEST = 32  # what the constant divides by
 KINDS = [(u, g) for u in ("blocks", "leaves") for g in ("units", "trees")]
 
 
 def method(unit, aggregate, clip=(0.2, 0.28)):
-    return Method(1, lambda *_: None, *clip, unit=unit, aggregate=aggregate, max_length=32)
+    return Method(1, lambda *_: None, clip, unit=unit, aggregate=aggregate)
 
 
-def some_trees(policy, seed=0, per_leaf=False):
+def trained(how, grown, advantages, keep=every_branch):
+    return credited(dataclasses.replace(how, credit=lambda *_: advantages, keep=keep), grown, Progress(), None)
+
+
+def some_branches(tree):
+    """All but the second and the last branch, the only one excepted."""
+    kept = np.ones(len(tree.branches), dtype=bool)
+    kept[1:2] = False
+    kept[-1] = len(kept) == 1
+    return kept
+
+
+def numbers(epochs, grouping, size, clip, budget, chunk):
+    return UpdateSettings(epochs, grouping, size, clip, budget, chunk, temperature=1.0, max_new_tokens=LONGEST)
+
+
+def some_trees(policy, how, seed=0, per_leaf=False, keep=every_branch):
     """Trees with sampled-looking old log-probs (near the policy's own) and arbitrary advantages."""
     rng = np.random.default_rng(seed)
     deep = tree(
         branch(None, 0, 9, 1), branch(None, 0, 5, 0), branch(0, 4, 6, 0), branch(2, 7, 3, 1), branch(0, 6, 4, 1)
     )
     fork_free = tree(*(branch(None, 0, n, r) for n, r in ((4, 1), (6, 0), (3, 0))))
-    credited = []
+    found = []
     for shape in (tree_a(), tree_b(), deep, fork_free, tree(branch(None, 0, 1, 1))):
         grown = tree(prompt=rng.integers(3, 50, size=rng.integers(1, 5)))
         for b in shape.branches:
@@ -47,8 +65,8 @@ def some_trees(policy, seed=0, per_leaf=False):
             last = dataclasses.replace(grown.branches[-1], logprobs=now + rng.normal(0, 0.15, size=len(tokens)))
             grown = dataclasses.replace(grown, branches=(*grown.branches[:-1], last))
         size = (len(grown.branches), len(grown.blocks)) if per_leaf else (len(grown.blocks),)
-        credited.append(CreditedTree(grown, rng.normal(size=size)))
-    return credited
+        found.append(trained(how, grown, rng.normal(size=size), keep))
+    return found
 
 
 def learner(policy):
@@ -57,30 +75,33 @@ def learner(policy):
 
 
 # leaves can disagree about a shared block only where leaf paths are trained
-@pytest.mark.parametrize(
-    ("unit", "grouping", "per_leaf"), [(*kind, False) for kind in KINDS] + [(*kind, True) for kind in KINDS[2:]]
-)
-@pytest.mark.parametrize("aggregate", AGGREGATES)
-def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf):
+STEPS = [
+    *((*kind, aggregate, False, every_branch) for kind in KINDS for aggregate in AGGREGATES),
+    *((*kind, aggregate, True, every_branch) for kind in KINDS[2:] for aggregate in AGGREGATES[:2]),
+    *((*kind, aggregate, False, some_branches) for kind in KINDS[::2] for aggregate in ("token_mean", "tree_mean")),
+]
+
+
+@pytest.mark.parametrize(("unit", "grouping", "aggregate", "per_leaf", "keep"), STEPS)
+def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf, keep):
     ours = small_policy(dtype=torch.float64)
     theirs = small_policy(dtype=torch.float64)
     how = method(unit, aggregate)
-    trees = some_trees(ours, per_leaf=per_leaf)
-    numbers = UpdateSettings(2, grouping, 6, 0.5, token_budget=40, logit_chunk=7, temperature=1.0)
-    report = learner(ours).update(how, trees, numbers, seed=3, step=4)
+    trees = some_trees(ours, how, per_leaf=per_leaf, keep=keep)
+    report = learner(ours).update(how, trees, numbers(2, grouping, 6, 0.5, 40, 7), seed=3, step=4)
 
     optimizer = torch.optim.AdamW(theirs.model.parameters(), lr=1e-2, weight_decay=0.0)
     losses = []
     for epoch in range(2):
-        for chosen in split(units_of(how, trees), 6, grouping, generator(3, "minibatches", 4, epoch)):
+        for chosen in split(units_of(trees), 6, grouping, generator(3, "minibatches", 4, epoch)):
             rows = unit_rows(how, trees, chosen)
             optimizer.zero_grad()
-            loss = plain_loss(how, [sequence_logprobs(theirs, row[0], row[1]) for row in rows], rows)
+            loss = plain_loss(how, [sequence_logprobs(theirs, row[0], row[1]) for row in rows], rows, LONGEST)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(theirs.model.parameters(), 0.5)
             optimizer.step()
             losses.append(float(loss.detach()))
-    assert report.updates == len(losses) > 4
+    assert report.updates == len(losses) >= 4
     assert report.losses == pytest.approx(losses, abs=1e-9)
     for mine, plain in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
         assert torch.allclose(mine, plain, rtol=0, atol=1e-8)
@@ -91,7 +112,7 @@ def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf):
 def test_the_loss_alone_is_exact(unit, grouping, aggregate):
     """Given the same log-probabilities, pull/push and the textbook agree to 1e-9, gradients too."""
     how = method(unit, aggregate)
-    trees = some_trees(small_policy(dtype=torch.float64), seed=1, per_leaf=unit == "leaves")
+    trees = some_trees(small_policy(dtype=torch.float64), how, seed=1, per_leaf=unit == "leaves")
     rng = np.random.default_rng(0)
     table = {}  # one log-probability for each token of each tree, as any model would give it
 
@@ -102,8 +123,8 @@ def test_the_loss_alone_is_exact(unit, grouping, aggregate):
             table[key] = torch.tensor(old + rng.normal(0, 0.3), dtype=torch.float64, requires_grad=True)
         return table[key]
 
-    for chosen in split(units_of(how, trees), 6, grouping, np.random.default_rng(1)):
-        batch = gather(how, trees, chosen)
+    for chosen in split(units_of(trees), 6, grouping, np.random.default_rng(1)):
+        batch = gather(how, trees, chosen, LONGEST)
         index_of = {id(c.tree): t for t, c in enumerate(trees)}
         logp, old, pull, push = [], [], [], []
         for share in batch.shares:
@@ -118,7 +139,7 @@ def test_the_loss_alone_is_exact(unit, grouping, aggregate):
         ours, _ = clipped_loss(
             torch.stack(logp),
             *(torch.tensor(x, dtype=torch.float64) for x in (old, pull, push)),
-            (0.2, 0.28),
+            how.clip_range,
             batch.normaliser,
         )
         rows, logprobs = unit_rows(how, trees, chosen), []
@@ -134,7 +155,7 @@ def test_the_loss_alone_is_exact(unit, grouping, aggregate):
                     ]
                 )
             )
-        theirs = plain_loss(how, logprobs, rows)
+        theirs = plain_loss(how, logprobs, rows, LONGEST)
         assert float(ours) == pytest.approx(float(theirs), abs=1e-9)
         used = list(table.values())
         for mine, plain in zip(
@@ -149,16 +170,17 @@ def test_the_loss_alone_is_exact(unit, grouping, aggregate):
 @pytest.mark.parametrize("family", ["qwen2", "qwen3", "llama"])
 def test_packed_logprobs_and_gradients_in_float32(family):
     policy = small_policy(family)
-    trees = some_trees(policy)
-    how = method("blocks", "token_mean", clip=(1.0, 1e9))
-    batch = gather(how, trees, units_of(how, trees))
-    numbers = UpdateSettings(1, "units", 64, 1.0, token_budget=60, logit_chunk=16, temperature=1.0)
+    how = method("blocks", "token_mean", clip="none")
+    trees = some_trees(policy, how)
+    batch = gather(how, trees, units_of(trees), LONGEST)
     mine = learner(policy)
-    mine.accumulate(how, batch, numbers)
+    mine.accumulate(how, batch, numbers(1, "units", 64, 1.0, 60, 16))
     ours = [p.grad.clone() for p in policy.model.parameters()]
-    rows = unit_rows(how, trees, units_of(how, trees))
+    rows = unit_rows(how, trees, units_of(trees))
     plain = [sequence_logprobs(policy, row[0], row[1]) for row in rows]
-    theirs = torch.autograd.grad(plain_loss(how, plain, rows), list(policy.model.parameters()))
+    theirs = torch.autograd.grad(
+        plain_loss(dataclasses.replace(how, clip=(1.0, 1e9)), plain, rows, LONGEST), list(policy.model.parameters())
+    )
     scale = torch.cat([g.flatten() for g in theirs]).norm()
     gap = torch.cat([(a - b).flatten() for a, b in zip(ours, theirs, strict=True)]).norm()
     assert float(gap / scale) < 1e-5
@@ -195,10 +217,10 @@ def test_chains_attend_as_the_dense_tree_mask(grown, budget):
 
 def test_a_batch_without_signal_has_loss_zero_and_no_nan():
     policy = small_policy()
-    trees = [CreditedTree(c.tree, np.zeros(len(c.tree.blocks))) for c in some_trees(policy)]
+    how = method("blocks", "token_mean")
+    trees = [trained(how, c.tree, np.zeros(len(c.tree.blocks))) for c in some_trees(policy, how)]
     before = [p.clone() for p in policy.model.parameters()]
-    numbers = UpdateSettings(2, "units", 8, 1.0, token_budget=60, logit_chunk=16, temperature=1.0)
-    summary = learner(policy).update(method("blocks", "token_mean"), trees, numbers, 0, 0).summary()
+    summary = learner(policy).update(how, trees, numbers(2, "units", 8, 1.0, 60, 16), 0, 0).summary()
     assert summary["loss"] == 0.0 and summary["grad_norm"] == 0.0
     assert summary["ratio_mean"] is None and summary["sampler_gap"] is None
     assert all(torch.equal(a, b) for a, b in zip(before, policy.model.parameters(), strict=True))
@@ -207,8 +229,9 @@ def test_a_batch_without_signal_has_loss_zero_and_no_nan():
 def test_token_mean_is_over_the_mini_batch_and_not_a_mean_of_packs():
     # two sequences of 2 and 6 tokens with losses 1 and 0: 2/8, whatever the packs; a mean of means would give 1/2
     grown = tree(branch(None, 0, 2, 1, logprobs=[0, 0]), branch(None, 0, 6, 0, logprobs=[0] * 6))
-    trees = [CreditedTree(grown, np.array([-1.0, 0.0]))]
-    batch = gather(method("leaves", "token_mean"), trees, units_of(method("leaves", "token_mean"), trees))
+    how = method("leaves", "token_mean")
+    trees = [trained(how, grown, np.array([-1.0, 0.0]))]
+    batch = gather(how, trees, units_of(trees), LONGEST)
     loss, _ = clipped_loss(torch.zeros(2), torch.zeros(2), torch.zeros(2), torch.ones(2), (0.2, 0.2), batch.normaliser)
     assert float(loss) == pytest.approx(0.25, abs=1e-9)
 
@@ -216,9 +239,37 @@ def test_token_mean_is_over_the_mini_batch_and_not_a_mean_of_packs():
 @pytest.mark.parametrize("grouping", ["units", "trees"])
 def test_both_groupings_make_as_many_updates_where_trees_allow(grouping):
     policy = small_policy()
-    trees = some_trees(policy) * 4
     how = method("blocks", "token_mean")
-    units = units_of(how, trees)
+    trees = some_trees(policy, how) * 4
+    units = units_of(trees)
     batches = split(units, 16, grouping, np.random.default_rng(0))
     assert len(batches) == -(-len(units) // 16)
     assert sorted((u.tree, u.index) for b in batches for u in b) == sorted((u.tree, u.index) for u in units)
+
+
+def test_what_is_not_kept_has_neither_gradient_nor_weight():
+    how = method("leaves", "token_mean")
+    grown = tree(branch(None, 0, 4, 1), branch(None, 0, 6, 0), branch(0, 2, 3, 0))
+    kept = trained(how, grown, np.ones((3, 4)), keep=lambda _: np.array([True, False, True]))
+    assert kept.units == (0, 2)
+    batch = gather(how, [kept], units_of([kept]), LONGEST)
+    # leaf 0: 4 tokens, leaf 2: 2 + 3 tokens
+    assert (batch.normaliser, batch.trained_tokens) == (9.0, 9)
+    (share,) = batch.shares
+    on_path = [block.branch != 1 for block in grown.blocks]
+    assert ((share.pull_B > 0) == on_path).all()
+    none = trained(how, grown, np.ones((3, 4)), keep=lambda _: np.zeros(3, dtype=bool))
+    assert units_of([none]) == []
+
+
+def test_end_tokens_are_left_out_on_request():
+    how = method("leaves", "token_mean")
+    grown = tree(
+        branch(None, 0, 4, 1, finish="stop"), branch(None, 0, 6, 0, finish="length"), branch(0, 2, 1, 0, finish="stop")
+    )
+    credit = dataclasses.replace(how, credit=lambda *_: np.ones(len(grown.blocks)))
+    without = credited(credit, grown, Progress(), None, end_tokens=False)
+    assert without.units == (0, 1)  # the third is an end token alone
+    assert [len(b.tokens) for b in without.tree.branches] == [3, 6, 1]
+    assert without.tokens == 9
+    assert credited(credit, grown, Progress(), None).tokens == 4 + 6 + 3

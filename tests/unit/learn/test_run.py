@@ -11,19 +11,21 @@ from datpo.core.engine import Request
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem, load_problems
 from datpo.engines.hf import HFEngine
+from datpo.learn.grading import check_keys, grader
 from datpo.learn.loss import clipped_loss, token_logprobs
 from datpo.learn.policy import load_policy
 from datpo.learn.state import RunState, load_state, save_state
-from datpo.learn.trainer import Run, check_keys, grader, tree_statistics
+from datpo.learn.statistics import tree_statistics
+from datpo.learn.trainer import Run
 from tests.trees import branch, tree
 from tests.unit.learn.test_trainer import settings
 
 
 @pytest.fixture
-def make_run(base_checkpoint, easy_problems):
+def make_run(base_checkpoint, easy_problems, tmp_path):
     def made(method="datpo", duration=None, **train):
         config = settings(method, duration or {"steps": 4}, **train)
-        return Run(config, load_problems(easy_problems), load_policy(base_checkpoint))
+        return Run(config, load_problems(easy_problems), load_policy(base_checkpoint), tmp_path / "trees")
 
     return made
 
@@ -38,6 +40,7 @@ def test_tree_statistics_by_hand():
     found = tree_statistics([mixed, wrong])
     assert found == pytest.approx(
         {
+            "prompts": 2,
             "reward": (0.5 + 0) / 2,  # base rollouts only
             "leaf_reward": (2 / 3 + 0) / 2,
             "solved": 0.5,
@@ -64,8 +67,10 @@ def test_a_branch_is_graded_with_its_prefix_and_up_to_the_stop_string():
     base, tail = "So \\boxed{ +2", "} and on\n\nQ: \\boxed{ +4}."
     grown = tree(branch(None, 0, 0, tokens=spelled(base + "x")), branch(0, len(base), 0, tokens=spelled(tail)))
     leaves = [(replace(grown, problem=problem), leaf) for leaf in (0, 1)]
-    assert grader("moves", Letters(), ["\n\nQ:"])(leaves) == [(0.0, "no_answer"), (1.0, "right")]
-    assert grader("moves", Letters(), [])(leaves)[1] == (0.0, "wrong")
+    assert grader("moves", Letters(), ["\n\nQ:"], "response")(leaves) == [(0.0, "no_answer"), (1.0, "right")]
+    assert grader("moves", Letters(), [], "response")(leaves)[1] == (0.0, "wrong")
+    # the released code looks at the branch alone, where no box has been opened
+    assert grader("moves", Letters(), ["\n\nQ:"], "branch")(leaves)[1] == (0.0, "no_answer")
 
 
 def test_unreadable_keys_are_refused_before_anything_is_trained():
@@ -97,7 +102,8 @@ def test_a_step_hands_the_method_its_progress_and_its_diversity(make_run):
 
 def test_each_epoch_reads_every_problem_once_in_an_order_of_its_own(make_run):
     run = make_run(prompts_per_step=5)
-    read = [problem.id for step in range(10) for problem, _ in run._batch(step)]
+    state = RunState()
+    read = [seedling.tree.problem.id for step in range(10) for seedling in run._next_problems(state, step)]
     count = len(run.problems)
     first, second = read[:count], read[count : 2 * count]
     assert sorted(first) == sorted(second) == sorted(problem.id for problem in run.problems)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_jsonl
+from datpo.core.saved import load_graded_trees
 from datpo.learn.trainer import train
 from tests.conftest import PROMPT
 
@@ -22,17 +23,24 @@ ROOT = Path(__file__).resolve().parents[3]
 NUMBERS = {
     "datpo": {"roots": 3, "max_forks": 2, "max_siblings": 2, "alpha": [0.2, 0.0], "clip": [0.2, 0.2]},
     "grpo": {"roots": 6, "clip": [0.2, 0.28]},
+    "dr_grpo": {"roots": 6, "clip": [0.2, 0.2]},
+    "treerl": {"roots": 3, "forks": 2, "rounds": 2, "siblings": 1, "clip": [0.2, 0.2]},
+    "attnrl": {"roots": 4, "max_forks": 2, "siblings": 1, "clip": [0.2, 0.2]},
 }
 
 
-def settings(method, duration, **train_settings):
+def settings(method, duration, numbers=None, **train_settings):
     return {
         "identity": {"scale": "test", "model": "small", "method": method, "run": method, "seed": 0},
         "domain": "moves",
         "prompt": PROMPT,
-        "method": NUMBERS[method],
+        "method": {**NUMBERS[method], **(numbers or {})},
         "train": {
             "duration": duration,
+            "problems": None,
+            "graded_text": "response",
+            "end_token": "trained",
+            "save_trees": [],
             "prompts_per_step": 4,
             "max_new_tokens": 40,
             "temperature": 1.0,
@@ -98,22 +106,25 @@ def same(ours, theirs):
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-@pytest.mark.parametrize("method", [pytest.param("grpo", marks=pytest.mark.slow), "datpo"])
-def test_forty_steps_are_twenty_a_kill_and_twenty_more(tmp_path, base_checkpoint, easy_problems, method):
-    config = settings(method, {"steps": 40})
+# AttnRL has base rollouts waiting to be forked when it is killed, and a running mean and a number of prompts to keep
+@pytest.mark.parametrize(
+    ("method", "steps"), [pytest.param("grpo", 40, marks=pytest.mark.slow), ("datpo", 40), ("attnrl", 20)]
+)
+def test_half_the_steps_a_kill_and_the_rest_are_the_whole(tmp_path, base_checkpoint, easy_problems, method, steps):
+    config = settings(method, {"steps": steps}, state_every=steps // 4)
     whole = Job(tmp_path / "whole", config, easy_problems, base_checkpoint)
     weights = whole.run()
     killed = Job(tmp_path / "killed", config, easy_problems, base_checkpoint)
     process = killed.start()
-    killed.wait_for_step(process, 23)
+    killed.wait_for_step(process, steps // 2 + 3)
     process.kill()
     process.communicate()
     assert not killed.options["out"].exists()
     states = sorted(path.name for path in killed.options["work"].glob("*/state-*"))
-    assert states == ["state-000010", "state-000020"]
+    assert states == [f"state-{steps // 4:06d}", f"state-{steps // 2:06d}"]
     assert same(weights, killed.run())
     rows, again = (read_jsonl(job.options["log"]) for job in (whole, killed))
-    assert [row["step"] for row in again] == list(range(1, 41))
+    assert [row["step"] for row in again] == list(range(1, steps + 1))
     for row, other in zip(rows, again, strict=True):
         assert {k: v for k, v in row.items() if "seconds" not in k} == {
             k: v for k, v in other.items() if "seconds" not in k
@@ -153,6 +164,68 @@ def test_a_run_lasts_as_long_as_it_was_given(tmp_path, base_checkpoint, easy_pro
     key = {"tokens": "total_tokens", "updates": "total_updates", "steps": "step"}[unit]
     assert rows[-1][key] >= amount
     assert all(row[key] < amount for row in rows[:-1])
+
+
+@pytest.mark.parametrize("method", ["grpo", "attnrl"])
+def test_of_several_durations_each_leaves_its_checkpoint(tmp_path, base_checkpoint, easy_problems, method):
+    duration = {"steps": 3, "tokens": 9000, "updates": 2}
+    job = Job(tmp_path, settings(method, duration, minibatch_size=4), easy_problems, base_checkpoint)
+    last = job.run()
+    rows = read_jsonl(job.options["log"])
+    steps = {unit: row["step"] for row in rows for unit in row["reached"]}
+    assert set(steps) == set(duration) and max(steps.values()) == len(rows) > 3
+    total = {"steps": "step", "tokens": "total_tokens", "updates": "total_updates"}
+    for unit, step in steps.items():
+        assert rows[step - 1][total[unit]] >= duration[unit]
+        assert step == 1 or rows[step - 2][total[unit]] < duration[unit]
+    at = {unit: load_file(job.options["out"] / unit / "model.safetensors") for unit in duration}
+    latest = max(steps, key=steps.__getitem__)
+    assert same(at[latest], last)
+    assert not same(at["steps"], last)
+
+
+@pytest.mark.parametrize("method", ["treerl", "attnrl", "dr_grpo"])
+def test_every_method_learns_something_and_logs_its_trees(tmp_path, base_checkpoint, easy_problems, method):
+    config = settings(method, {"steps": 8}, save_trees=[2], problems=6, minibatch_size=8)
+    job = Job(tmp_path, config, easy_problems, base_checkpoint)
+    weights = job.run()
+    rows = read_jsonl(job.options["log"])
+    assert rows[-1]["total_updates"] > 0
+    assert not same(weights, load_file(base_checkpoint / "model.safetensors"))
+    saved = load_graded_trees(job.options["work"] / "trees" / "step-000002.jsonl")
+    assert len(saved) == rows[1]["prompts"]
+    assert sum(s.tree.generated_tokens for s in saved) == pytest.approx(rows[1]["tokens_per_question"] * len(saved))
+    assert all(len(s.texts) == len(s.tree.blocks) for s in saved)
+    most = {"dr_grpo": 6, "treerl": 3 * (1 + 2 * 1 * 2), "attnrl": 4 * (1 + 2 * 1)}[method]
+    assert all(row["leaves"] <= most for row in rows)
+    if method != "attnrl":
+        assert all(row["prompts"] == 4 for row in rows)
+    asked = {s.tree.problem.id for s in saved}
+    assert len(asked) <= 6
+
+
+def test_every_generated_token_is_counted_once_off_policy(tmp_path, base_checkpoint, easy_problems):
+    config = settings("attnrl", {"steps": 5}, save_trees=[1, 2, 3, 4, 5])
+    job = Job(tmp_path, config, easy_problems, base_checkpoint)
+    job.run()
+    rows = read_jsonl(job.options["log"])
+    of_trees = [row["tokens_per_question"] * row["prompts"] for row in rows]
+    # nothing is planted beyond the last step
+    assert rows[-1]["total_tokens"] == pytest.approx(sum(of_trees))
+    assert rows[0]["total_tokens"] > of_trees[0]
+
+
+def test_off_policy_base_rollouts_are_one_update_older_than_their_branches(tmp_path, base_checkpoint, easy_problems):
+    gaps = {}
+    for off in (False, True):
+        config = settings("attnrl", {"steps": 12}, {"adaptive": False, "off_policy": off})
+        job = Job(tmp_path / str(off), config, easy_problems, base_checkpoint)
+        job.run()
+        rows = read_jsonl(job.options["log"])
+        moved = next(row["step"] for row in rows if row["grad_norm"])
+        gaps[off] = [row["sampler_gap"] for row in rows[moved:] if row["sampler_gap"] is not None]
+    assert max(gaps[False]) < 1e-4  # on policy the ratio starts at 1
+    assert min(gaps[True]) > 1e-4
 
 
 def test_the_log_says_what_happened(tmp_path, base_checkpoint, easy_problems):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from tests.trees import TREE_A_ROWS, branch, random_trees, tree, tree_a, tree_b
 
+from datpo.credit.diversity import released_groups, siblings
 from datpo.credit.values import VALUES, all_descendants, start_values, value_of_root
 from datpo.methods import load
 from datpo.methods.datpo import base_advantages
@@ -108,9 +109,10 @@ def test_diversity_lifts_positive_blocks_only_and_is_annealed():
 
 
 def test_embedder_is_needed_only_where_alpha_is_not_zero_throughout():
-    assert load("datpo", NUMBERS).diverse
-    assert load("datpo", {**NUMBERS, "alpha": [0.0, -0.2]}).diverse
-    assert not load("datpo", {**NUMBERS, "alpha": [0.0, 0.0]}).diverse
+    assert load("datpo", NUMBERS).groups is siblings
+    assert load("datpo", {**NUMBERS, "alpha": [0.0, -0.2]}).groups is siblings
+    assert load("datpo", {**NUMBERS, "compared": "released"}).groups is released_groups
+    assert load("datpo", {**NUMBERS, "alpha": [0.0, 0.0]}).groups is None
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_embedder_is_needed_only_where_alpha_is_not_zero_throughout():
 )
 def test_budget_leaves_and_blocks(right, plan, leaves, blocks):
     roots = [branch(None, 0, 20, float(i < right)) for i in range(4)]
-    plan_here = difficulty_adaptive(3, 4)(tree(*roots), Progress())
+    plan_here = difficulty_adaptive(3, 4)(tree(*roots), Progress(), None)
     assert (plan_here.forks, plan_here.siblings) == plan
     forks = [branch(root, 4 * (fork + 1), 3, 0) for root in range(4) for fork in range(plan[0]) for _ in range(plan[1])]
     grown = tree(*roots, *forks)
@@ -128,7 +130,7 @@ def test_budget_leaves_and_blocks(right, plan, leaves, blocks):
 
 def test_budget_is_not_fooled_by_rounding():
     # 3 x (1 - 2/3) is 1.0000000000000002 in floating point
-    plan = difficulty_adaptive(3, 3)(tree(*(branch(None, 0, 9, r) for r in (1, 1, 0))), Progress())
+    plan = difficulty_adaptive(3, 3)(tree(*(branch(None, 0, 9, r) for r in (1, 1, 0))), Progress(), None)
     assert (plan.forks, plan.siblings) == (1, 1)
 
 

@@ -50,7 +50,7 @@ def test_leaf_advantages_reach_all_blocks_of_the_path_and_no_other():
         ("grpo", {"roots": 4}, "needs the number 'clip'"),
         ("grpo", {**GRPO, "roots": 0}, "roots must be at least 1"),
         ("grpo", {**GRPO, "clip": [1.2, 0.2]}, "clip must be"),
-        ("grpo", {**GRPO, "aggregate": "mean"}, "aggregate must be one of"),
+        ("grpo", {**GRPO, "aggregate": "mean"}, "aggregate must be one of token_mean"),
     ],
 )
 def test_bad_numbers_are_named(name, numbers, message):

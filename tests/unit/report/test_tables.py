@@ -17,8 +17,10 @@ import csv
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from datpo.core.errors import InputError
 from datpo.evaluate.bootstrap import intervals
 from datpo.report.scores import stratified
 
@@ -248,3 +250,49 @@ def test_one_stratum_gives_the_interval_of_the_metrics_file():
 def test_problems_are_drawn_within_their_benchmark():
     # Each benchmark is constant, so nothing can move; drawing from the pooled problems would.
     assert stratified([np.zeros(5), np.ones(20)]) == (0.5, 0.5, 0.5)
+
+
+def at(folder, unit):
+    """The golden folder's GRPO runs, evaluated where they had spent `unit`."""
+    for seed in (0, 1):
+        folder.add_metrics([1, 3], seed=seed, at=unit)
+    folder.add_metrics([0, 2], method="base")
+    for seed in (0, 1):
+        folder.add_log(seed=seed)
+    return folder
+
+
+@pytest.mark.parametrize(("unit", "steps"), [("steps", 2), ("tokens", 4), ("updates", 10)])
+def test_a_table_at_equal_budgets_counts_what_was_spent_until_then(folder, make, unit, steps):
+    out = make(at(folder, unit))
+    row = pd.read_csv(out / "table2.csv").set_index("run").loc["grpo"]
+    assert row["steps"] == steps
+    assert (row["generated_tokens"], row["updates"]) == (1000 * steps, 2 * steps)
+    assert (row["trained_tokens"], row["leaves"]) == (1500 * steps, 16)
+    assert row["tokens_per_question"] == 100 + 10 * (steps - 1) / 2
+    assert f"at equal {unit}" in (out / "table2.md").read_text().splitlines()[0]
+
+
+def test_checkpoints_at_different_budgets_do_not_stand_in_one_table(folder, make):
+    folder.add_metrics([1, 3], seed=0, at="steps")
+    folder.add_metrics([1, 3], seed=1, at="tokens")
+    with pytest.raises(InputError, match=r"at is 'tokens', but .* has 'steps'"):
+        make(folder)
+
+
+def test_a_log_that_never_reached_its_budget_is_refused(folder, make):
+    folder.add_metrics([1, 3], at="tokens")
+    folder.add_log(reached=[])
+    with pytest.raises(InputError, match="no step of this log says that it reached its tokens"):
+        make(folder)
+
+
+def test_a_variant_is_held_against_grpo_s_of_the_same_suffix(folder, make):
+    for method, run in (("grpo", "grpo"), ("grpo", "grpo_few"), ("datpo", "datpo"), ("datpo", "datpo_few")):
+        folder.add_metrics([1, 3], method=method, run=run)
+        folder.add_log(method=method, run=run)
+    folder.add_metrics([1, 3], method="datpo", run="odd")
+    folder.add_log(method="datpo", run="odd")
+    frame = pd.read_csv(make(folder) / "table2_differences.csv")
+    pairs = set(zip(frame["run"], frame["against"], strict=True))
+    assert pairs == {("datpo", "GRPO"), ("datpo_few", "GRPO (grpo_few)"), ("odd", "GRPO")}

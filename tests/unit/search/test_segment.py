@@ -34,23 +34,49 @@ EXPECTED = [
     ["a. first case\n", "b. second case"],
     ["**Step 1.** We add. ", "**Step 2:** We multiply. ", "Thus, **x = 2.** ", "Done."],
     ["Step 1. Add the numbers. ", "Step 2. Divide."],
+    ["1.) Add it. ", "2.) Halve it. ", "(iii.) Box it."],
+    ["It is one of these. ", "A. It grows. ", "B. It falls. ", "C. Neither."],
+    ["It has parts. ", "I. Start. ", "II. Middle. ", "III. End."],
+    ["1. **Plan.** ", "We add. ", "2. **Do.** ", "We add."],
+    ["Definition 2.1. A group is a set. ", "Corollary 3. It is."],
+    ["\\textbf{Step 2.} Then we go. ", "\\textit{A hint.} ", "Use it."],
+    ["Cases:\n  ", "1. One is odd. ", "Two is not.\n\t", "2. Done."],
     # numbers and letters that end a sentence are no labels
     ["x = 1. ", "Then y = 2. ", "So z = 3."],
     ["Then we find x. ", "Then y. ", "So z."],
     ["Let f: A -> B. ", "Is it onto? ", "Yes! ", "It is."],
     ["By Theorem 1. ", "Then we go."],
+    ["What is 3 x 4? ", "12. ", "So it is. ", "Thus 13."],
+    ["They meet at point P. ", "Two bugs start. ", "It is in set A. ", "Each is."],
+    ["We go from A to B. ", "C is the midpoint. ", "It lies on AB. ", "BC = 2."],
     # abbreviations, units, initials
     ["Dr. Smith has 3 apples. ", "Mr. Jones has 4. ", "They share."],
     ["The U.S. has 50 states. ", "We use e.g. this one, i.e. that."],
     ["It is 6 in. long. ", "Then 5 cm. ", "Done."],
     ["No. ", "That is wrong. ", "No. 5 is right. ", "Yes."],
+    ["AB = 5 cm. and BC = 2 km. long. ", "It has 3 sq. ft. of floor. ", "Done."],
+    ["See Jan. 5. ", "On Feb. 3 it rained. ", "It was in Jan. ", "Then it froze."],
+    ["Cf. Prop. 5 and Sec. 2. ", "W.r.t. x it is flat, cf. Thm. 2. ", "Done."],
+    ["At 9 a.m. he left. ", "He lives in the U.S. ", "He met J. F. Kennedy. ", "It is 5 p.m. ", "We wait."],
     # factorials and exclamations
     ["Is it 5!? ", "No! ", "It is 4! ways. ", "There are n! ways and (n-1)! = 6. ", "Done."],
     ["x != 3. ", "So y = 4."],
     # dots
     ["Rolling... then ... stop. ", "He waits... ", "Then goes…"],
     ["and so on, 1, 2, ..., n. ", "Then stop"],
+    # apostrophes, primes, inches and dashes are no quotation marks
+    ['Her hair is 24" long. ', 'She cuts 2" of it. ', "It's Marco's. ", "The girls' bags are Ann's. ", "Done."],
+    ["On the way Marco ' dad ate 3. ", "Marco's are 36. ", "How many are his dad's?"],
+    ["Let f'(x) = 2x. ", "Then f'' = 2. ", "So g' = h'. ", "Then stop."],
+    ["We stay on the grid -- no cutting. ", "Then -- at last -- we stop. ", "Done."],
+    # code and drawings
+    ["The output is `Hi. There.` as expected. ", "Call `f(x). g(y)`. ", "It works."],
+    ["Run `x.` ", "Then `y`. ", "We say `this' and `that.' ", "So `a` is code. ", "A `tick is not. ", "Done."],
+    ["Look.\n", '[asy]\ndraw(A--B); // Yes. No.\n\nlabel("B. C");\n[/asy]\n', "[asy] has no end. ", "Done."],
     # quotations and brackets
+    ["It holds. ", "(See above.) ", "[Hint: use 2.] ", "(It is easy!)  ", "We go on, as (Smith et al.) Showed."],
+    ["Use primes (2, 3, etc.) We go. ", "(Here.)  ", "$x$ is it."],
+    ['"No way!" ', '"Really?" ', "He left. ", "She asks, ``Are we there?'' ", "He nods."],
     ['"Why?" she asked. ', "(This is fine.) ", "Next."],
     ["「你好。」", "他说。", "我们走！", "好吗？", "是。"],
     # lines
@@ -79,7 +105,9 @@ def test_leading_space_belongs_to_the_first_sentence():
 HOSTILE = st.lists(
     st.sampled_from(
         [*"..!?()[]{}$\\\"'`-*_,;: \n\r\taxA1", "e.g. ", "ii. ", "(a) ", "\\[", "\\]", "\\(", "\\)", "\\begin{a}",
-         "\\end{a}", "\\f{", "```", "$$", "。", "“", "”", "é", "…", ". B", "U.S.", "No. ", "[1 2 3 ", "∯", "ȸ", "&ᓴ&"]
+         "\\end{a}", "\\f{", "```", "$$", "。", "“", "”", "é", "…", ". B", "U.S.", "No. ", "[1 2 3 ", "∯", "ȸ", "&ᓴ&",
+         "[asy]", "[/asy]", "`x", "x`", "''", ".) ", "a'", '1" by', " -- ", "Jan. 3", "C is ", "II. ", "\n  1. ",
+         "\u2028", "\x85", "\u3000", "\u200b", "🤖", "１．", "٣."]
     )
 ).map("".join)  # fmt: skip
 
@@ -91,7 +119,7 @@ def check_tiling(text):
     assert all(first[1] == second[0] for first, second in pairwise(spans))
     assert len(masked(text)) == len(text)
     for _, stop in spans[:-1]:  # a sentence starts with its first visible character
-        assert not text[stop].isspace()
+        assert not text[stop].isspace(), text[stop - 10 : stop + 10]
 
 
 @settings(max_examples=300, deadline=None)

@@ -26,6 +26,17 @@ def long_text(rule):
     }[rule]
 
 
+CHECKED = {
+    *("all_text_kept", "spans_ordered_disjoint", "no_cut_inside", "sentence_starts_at", "sentences", "distinct_spans"),
+    *("max_seconds", "groups", "each_token_once", "groups_refer_to", "sentence_2_starts_at_token_of"),
+}
+
+
+@pytest.mark.parametrize("case", [*cases("e-sentence"), *cases("e-tokens")])
+def test_every_expectation_of_a_case_is_checked_below(case):
+    assert set(case["expected"]) <= CHECKED
+
+
 @pytest.mark.parametrize("case", cases("e-sentence"))
 def test_sentences(case):
     given, expected = case["input"], case["expected"]

@@ -1,0 +1,3 @@
+use rule train as train_dr_grpo with:
+    wildcard_constraints:
+        method="dr_grpo",

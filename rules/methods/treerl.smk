@@ -1,0 +1,3 @@
+use rule train as train_treerl with:
+    wildcard_constraints:
+        method="treerl",
