@@ -16,12 +16,13 @@ FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
 setup: $(VENV)/installed
 
-# The stamp is newer than the pins: the environment is as pinned.
+# The stamp is newer than the pins: the environment is as pinned. The .pth file lets `python -m datpo` find src/.
 $(VENV)/installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with PYTHON=")'
 	test -x $(VENV)/bin/pip || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet uv==$(UV)
 	$(VENV)/bin/uv pip install --python $(VENV)/bin/python $(FIND_LINKS) -r requirements.txt
+	$(VENV)/bin/python -c 'import site; open(site.getsitepackages()[0] + "/datpo.pth", "w").write("$(CURDIR)/src\n")'
 	touch $@
 
 reproduce: setup

@@ -30,7 +30,7 @@ rule all:
     default_target: True
     input:
         rules.table2.output,
-        rules.budgets.input,
+        BUDGET_TABLES,
         rules.figure_passk.output,
         rules.figure_curves.output,
         rules.difficulty.input,

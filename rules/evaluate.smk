@@ -11,7 +11,7 @@ rule sample_config:
     conda:
         "../envs/data.yaml"
     params:
-        settings=settings(sample_settings, "model", "method", "run", "seed", "at", "benchmark"),
+        settings=settings(sample_settings, "model", "method", "run", "seed", "benchmark", "at"),
     shell:
         "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
 

@@ -93,9 +93,19 @@ use rule table2 as table_at with:
         unit=one_of(BUDGETS),
 
 
+BUDGET_TABLES = expand(rules.table_at.output.markdown, unit=BUDGETS)
+
+
+def budget_tables(wildcards) -> list[str]:
+    """The tables at equal budgets; asking for them where there can be none is a mistake."""
+    if not BUDGET_TABLES:
+        raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
+    return BUDGET_TABLES
+
+
 rule budgets:
     input:
-        expand(rules.table_at.output.markdown, unit=BUDGETS),
+        budget_tables,
     localrule: True
 
 

@@ -112,7 +112,7 @@ def train_settings(config: Settings, model: str, run: str, seed: int) -> Setting
 
 
 def sample_settings(
-    config: Settings, model: str, method: str, run: str, seed: int, at: str, benchmark: str
+    config: Settings, model: str, method: str, run: str, seed: int, benchmark: str, at: str = ""
 ) -> Settings:
     """What the samples of one checkpoint on one benchmark depend on; "train" is the training set.
 

@@ -8,12 +8,15 @@ import pytest
 
 from tests.workflow.project import Tree
 
+METHODS = ("grpo", "dr_grpo", "treerl", "attnrl", "datpo")
+
 
 @pytest.mark.parametrize("scale", ["tiny", "ci"])
-def test_a_small_scale_trains_both_methods_from_a_pretrained_model(copy: Tree, scale: str) -> None:
+def test_a_small_scale_trains_every_method_from_a_pretrained_model(copy: Tree, scale: str) -> None:
     plan = copy.plan("--config", f"scale={scale}")
-    assert plan["pretrain"] == plan["train_grpo"] == plan["train_datpo"] == 1
-    assert plan["metrics"] == 9
+    assert plan["pretrain"] == 1
+    assert {plan[f"train_{method}"] for method in METHODS} == {1}
+    assert plan["metrics"] == 18
     assert plan["split_by_difficulty"] == 1
     assert "fetch_model" not in plan
 
@@ -31,7 +34,7 @@ def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) ->
     plan = copy.plan("--config", "scale=paper")
     assert plan == copy.plan("--profile", "slurm")
     assert plan["fetch_model"] == plan["train_grpo"] == plan["train_datpo"] == 2
-    assert plan["sample"] == 2 * (3 * 5 + 1)
+    assert plan["sample"] == 2 * (6 * 5 + 1)
 
 
 def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree) -> None:
@@ -67,6 +70,22 @@ def test_table2_does_not_wait_for_the_difficulty_of_problems(copy: Tree) -> None
     assert not {"split_by_difficulty", "figure_passk"} & set(plan)
 
 
+def test_equal_budgets_are_a_table_for_each_unit_of_three_seeds_and_two_regimes(copy: Tree) -> None:
+    said = copy.snakemake("-n", "--config", "scale=budgets", "--", "budgets")
+    plan = copy.plan("--config", "scale=budgets", "--", "budgets")
+    assert {plan[f"train_{method}"] for method in METHODS} == {2 * 3}
+    assert plan["table_at"] == 3
+    assert plan["sample"] == 1 + 3 * 2 * 3 * len(METHODS)
+    assert "results/budgets/tiny/datpo/datpo_repeated/seed2/at-updates/samples/moves.jsonl" in said
+    assert "table2" not in plan
+
+
+def test_with_one_duration_there_is_no_table_of_equal_budgets(copy: Tree) -> None:
+    assert "table_at" not in copy.plan()
+    said = copy.snakemake("-n", "budgets", fails=True)
+    assert "several durations" in said
+
+
 def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
     plan = copy.plan("--config", "seeds=[0,1,2]")
     assert plan["train_grpo"] == plan["train_datpo"] == 3
@@ -83,7 +102,7 @@ def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
         ("runs={datpo: {numbers: {max_forks: 2.5}}}", "'datpo': max_forks must be a whole number, 0 or more, not 2.5"),
         ("train=3", "config: train: must be a map, e.g. {key: value}, not 3"),
         ("runs={gpro: null}", "runs.gpro: null takes away nothing"),
-        ("runs={datpo: null, grpo: null}", "runs: nothing is listed"),
+        ("runs={grpo: null, dr_grpo: null, treerl: null, attnrl: null, datpo: null}", "runs: nothing is listed"),
         ("benchmarks={moves-hard: {k: [1, 999]}}", "benchmarks.moves-hard: k = 999 is above its"),
     ],
 )

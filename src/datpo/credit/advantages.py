@@ -56,8 +56,9 @@ def global_and_local_released(tree: RolloutTree) -> Floats:
     it on the path. The sum of all c is 0, so V'(root) = 0.
     """
     rewards = tree.rewards_L
-    others = max(1, len(rewards) - 1)
-    against_others_L = rewards - (rewards.sum() - rewards) / others
+    if len(rewards) == 1:
+        return np.zeros(len(tree.blocks))  # there are no others to compare it with
+    against_others_L = rewards - (rewards.sum() - rewards) / (len(rewards) - 1)
     sum_B = np.array([against_others_L[list(block.leaves)].sum() for block in tree.blocks])
     value_B = sum_B / _leaf_counts(tree) ** 1.5
     local_B = value_B - start_values(tree, value_B, 0.0)

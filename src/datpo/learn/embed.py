@@ -11,20 +11,30 @@ from datpo.core.tree import Floats
 from datpo.credit.diversity import Embed, lexical
 
 
-def embedder(name: str, revision: str | None = None, remote_code: bool = False) -> Embed:
+def embedder(
+    name: str, revision: str | None = None, remote_code: bool = False, code_revision: str | None = None
+) -> Embed:
     """`lexical`, or a sentence-transformers model (a hub name or a folder) that gives unit vectors.
 
+    A model's code may lie in another repository than its weights, so each is pinned to a commit of its own.
+
     Raises:
-        InputError: remote code is asked for without a pinned revision, or the model cannot be loaded.
+        InputError: remote code is asked for without pinned revisions, or the model cannot be loaded.
     """
     if name == "lexical":
         return lexical
-    if remote_code and not revision:
-        raise InputError(f"embedder {name}: embedder_remote_code needs embedder_revision, a pinned commit")
+    if remote_code and not (revision and code_revision):
+        raise InputError(
+            f"embedder {name}: embedder_remote_code runs code from the hub, so it needs embedder_revision and "
+            "embedder_code_revision, the commits of weights and code that you trust"
+        )
     from sentence_transformers import SentenceTransformer
 
+    pinned = {"code_revision": code_revision} if remote_code else {}
     try:
-        model = SentenceTransformer(name, revision=revision, trust_remote_code=remote_code)
+        model = SentenceTransformer(
+            name, revision=revision, trust_remote_code=remote_code, model_kwargs=pinned, config_kwargs=pinned
+        )
     except (OSError, ValueError) as error:
         raise InputError(f"embedder {name}: cannot be loaded ({error})") from error
 

@@ -24,7 +24,8 @@ from datpo.core.saved import SavedTree, load_trees, save_trees
 from datpo.core.tree import RolloutTree
 from datpo.learn.policy import checkpoint_hash
 
-PLANTED = "planted"
+PLANTED = "planted"  # base rollouts of the next step
+REACHED = "reached"  # checkpoints of steps at which a duration was spent
 KEPT = 2  # states kept on disk: the newest, and one more should it turn out damaged
 
 
@@ -35,7 +36,7 @@ class RunState:
     Attributes:
         step, tokens, updates, seconds: rollout steps, generated tokens, optimiser updates and wall time so far.
         drawn: training problems drawn so far.
-        prompts: problems of the next step that is planted; 0 for as many as configured.
+        prompts: problems to plant next; 0 for as many as configured.
         statistics: what the method remembers.
         planted: base rollouts of the next step, where they are sampled ahead.
     """
@@ -98,6 +99,12 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
         optimizer.load_state_dict(moments)
         return counters
     return RunState()
+
+
+def forget_states(folder: Path) -> None:
+    """Drop what a run needs to go on, once all it was to give is published."""
+    for old in [*_states(folder), *folder.glob(REACHED)]:
+        shutil.rmtree(old)
 
 
 def _weights(model: torch.nn.Module) -> dict[str, Any]:

@@ -31,15 +31,13 @@ def tree_statistics(trees: Sequence[RolloutTree]) -> dict[str, float]:
     }
 
 
-def fork_statistics(trees: Sequence[CreditedTree], diversity: Sequence[float]) -> dict[str, float | None]:
+def fork_statistics(
+    trees: Sequence[RolloutTree], credits: Sequence[CreditedTree], diversity: Sequence[float]
+) -> dict[str, float | None]:
     """Units that are trained; how far forks lie from each other and how much trees' blocks differ; None if unknown."""
-    nearest = [
-        nearest_neighbour_distance(positions, length)
-        for credited in trees
-        for positions, length in fork_positions(credited.tree)
-    ]
+    nearest = [nearest_neighbour_distance(*forks) for tree in trees for forks in fork_positions(tree)]
     return {
-        "trained_units": sum(len(credited.units) for credited in trees),
+        "trained_units": sum(len(credited.units) for credited in credits),
         "fork_distance": _mean(nearest),
         "sibling_diversity": _mean(diversity),
     }

@@ -33,7 +33,7 @@ from datpo.learn.log import TrainingLog
 from datpo.learn.minibatch import credited
 from datpo.learn.policy import Policy, load_policy, save_policy
 from datpo.learn.prompts import prompt_tokens
-from datpo.learn.state import RunState, load_state, run_folder, save_state
+from datpo.learn.state import REACHED, RunState, forget_states, load_state, run_folder, save_state
 from datpo.learn.statistics import fork_statistics, tree_statistics
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.methods import Method, load
@@ -64,7 +64,7 @@ def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log:
         row = run.step(state)
         row["reached"] = sorted(run.duration.reached(state) - spent)
         for unit in row["reached"] if len(run.duration.amounts) > 1 else ():
-            with whole_folder(folder / "reached" / unit) as target:
+            with whole_folder(folder / REACHED / unit) as target:
                 save_policy(run.policy, target)
         training_log.add(row)
         bar.advance(100 * (run.duration.fraction(state) - before), note=f"reward {row['reward']:.2f}")
@@ -76,9 +76,10 @@ def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log:
     save_state(folder, state, run.policy.model, run.learner.optimizer)
     with whole_folder(out) as target:
         save_policy(run.policy, target)
-        for checkpoint in sorted((folder / "reached").glob("*")):
+        for checkpoint in sorted((folder / REACHED).glob("*")):
             shutil.copytree(checkpoint, target / checkpoint.name)
     training_log.publish(log)
+    forget_states(folder)  # asked to train again (--forcerun), it does
 
 
 class Run:
@@ -107,9 +108,8 @@ class Run:
         self.update_settings = UpdateSettings(**{f.name: settings[f.name] for f in fields(UpdateSettings)})
         self.embed: Embed | None = None
         if self.method.groups is not None:
-            self.embed = embedder(
-                settings["embedder"], settings.get("embedder_revision"), settings.get("embedder_remote_code", False)
-            )
+            keys = ("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision")
+            self.embed = embedder(*(settings.get(key) for key in keys))
         self.prompts = [prompt_tokens(problem, config["prompt"], policy.tokenizer) for problem in self.problems]
         stops = config["prompt"].get("stop") or []
         self.rollouts = Rollouts(
@@ -141,11 +141,12 @@ class Run:
         state.tokens += generated
         state.updates += report["updates"]
         state.seconds += clock[-1] - clock[0]
-        state.prompts = self.method.prompts(trees, self.settings["prompts_per_step"])
+        usual = self.settings["prompts_per_step"]
+        state.prompts = self.method.prompts(trees, state.prompts or usual, usual)
         return {
             "step": state.step,
             **tree_statistics(trees),
-            **fork_statistics(credits, of_trees),
+            **fork_statistics(trees, credits, of_trees),
             **report,
             "fraction": progress.fraction,
             "seconds_rollout": rollout,

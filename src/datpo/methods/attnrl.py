@@ -27,6 +27,7 @@ from datpo.methods.base import Aggregate, Clip, Keep, Method, every_branch
 from datpo.search.budget import Budget, Plan, Progress, Statistics, ceiling, static
 from datpo.search.forks import influential_steps, on_bases, step_influences
 
+ROUNDING = 1e-9  # of influences that are equal but for the last bits of their means
 ROUNDINGS: dict[str, Callable[[float], int]] = {"ceil": ceiling, "round": round}
 INERTIA = 0.9  # lambda of the dynamic prompt batch
 
@@ -47,10 +48,10 @@ def build(
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return global_and_local(tree)
 
-    def prompts(trees: Sequence[RolloutTree], usual: int) -> int:
+    def prompts(trees: Sequence[RolloutTree], last: int, usual: int) -> int:
         left = sum(int(keep(tree).sum()) for tree in trees)
         wanted = usual * roots * (1 + max_forks * siblings)
-        return dynamic_prompts(len(trees), wanted, left) if adaptive else usual
+        return dynamic_prompts(last, len(trees), wanted, left) if adaptive else usual
 
     keep: Keep = forked_and_mixed if adaptive else every_branch
     return Method(
@@ -73,7 +74,8 @@ def adaptive_trees(forks: int, siblings: int, rounding: Literal["ceil", "round"]
     def budget(tree: RolloutTree, progress: Progress, rng: np.random.Generator) -> Plan:
         rewards = tree.rewards_L[list(tree.roots)]
         solved = float(rewards.mean())
-        if solved == 1 and mean_influence(tree) < progress.statistics.get("solved_influence", -math.inf):
+        usual = progress.statistics.get("solved_influence", 0.0)
+        if solved == 1 and mean_influence(tree) < usual * (1 - ROUNDING):
             return Plan(0, 0)
         count = ROUNDINGS[rounding](len(rewards) * math.exp(-solved))
         return Plan(forks, siblings, bases=chosen_bases(tree, count, rng))
@@ -93,8 +95,12 @@ def chosen_bases(tree: RolloutTree, count: int, rng: np.random.Generator) -> tup
 
 
 def mean_influence(tree: RolloutTree) -> float:
-    """Forward context influence of a problem: mean over the steps of a base rollout, then over base rollouts."""
-    return float(np.mean([step_influences(tree.branches[root])[1].mean() for root in tree.roots]))
+    """Forward context influence of a problem: mean over the steps of a base rollout, then over base rollouts.
+
+    A base rollout without a step (an end token alone) has none.
+    """
+    influences = [step_influences(tree.branches[root])[1] for root in tree.roots]
+    return float(np.mean([influence_S.mean() if len(influence_S) else 0.0 for influence_S in influences]))
 
 
 def influence_of_solved(trees: Sequence[RolloutTree], statistics: Statistics) -> Statistics:
@@ -114,8 +120,12 @@ def forked_and_mixed(tree: RolloutTree) -> NDArray[np.bool_]:
     return np.array([mixed and (b.parent is not None or i in forked) for i, b in enumerate(tree.branches)], dtype=bool)
 
 
-def dynamic_prompts(before: int, wanted: int, left: int) -> int:
-    """B <- round(0.9 B + 0.1 (wanted / left) B); a step that left nothing says nothing, and B stays."""
+def dynamic_prompts(last: int, grown: int, wanted: int, left: int) -> int:
+    """B <- round(0.9 B + 0.1 (wanted / left) grown): from `last` towards as many as would have left `wanted` leaves.
+
+    `grown` problems left `left` leaves to train. On policy they are the last ones that were planted, as in the paper;
+    in the pipeline one step has been planted since. A step that left nothing says nothing, and B stays.
+    """
     if not left:
-        return before
-    return max(1, round(INERTIA * before + (1 - INERTIA) * wanted / left * before))
+        return last
+    return max(1, round(INERTIA * last + (1 - INERTIA) * wanted / left * grown))

@@ -53,7 +53,8 @@ class Method:
         off_policy: whether the branches of a step are sampled together with the base rollouts of the next, which
             are one update older than their branches then.
         remember: what the method keeps of a step's base rollouts, before they are forked, in its statistics.
-        prompts: the problems of a step after one that gave these trees, where the configuration says `usual`.
+        prompts: how many problems to plant after a step that gave these trees: (trees, problems planted last, problems
+            as configured) -> problems.
     """
 
     roots: int
@@ -70,7 +71,7 @@ class Method:
     root_value: RootValue = "all"
     off_policy: bool = False
     remember: Callable[[Sequence[RolloutTree], Statistics], Statistics] = as_before
-    prompts: Callable[[Sequence[RolloutTree], int], int] = lambda trees, usual: usual
+    prompts: Callable[[Sequence[RolloutTree], int, int], int] = lambda trees, last, usual: usual
 
     def __post_init__(self) -> None:
         """Refuse numbers that would train quietly wrong.

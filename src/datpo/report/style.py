@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from datpo.core.files import whole_file
-from datpo.report.runs import METHOD_LABELS, Run
+from datpo.report.runs import Run
 
 PANEL = (2.3, 1.75)  # inches
 ACROSS = 3  # panels side by side; they fill a page's text width
@@ -70,7 +70,7 @@ def looks(runs: Sequence[Run]) -> dict[Run, dict[str, Any]]:
 
 
 def _is_known(run: Run) -> bool:
-    return run.named_after_method and run.method in METHOD_LABELS
+    return run.named_after_method and run.method in _LOOKS
 
 
 @contextmanager

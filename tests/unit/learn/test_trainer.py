@@ -267,7 +267,19 @@ def test_a_half_written_state_is_not_taken_for_whole(tmp_path, base_checkpoint, 
     assert same(weights, job.run())
 
 
-def test_a_state_of_another_model_is_refused(tmp_path, base_checkpoint, easy_problems):
+def test_a_finished_run_leaves_no_state_and_trains_again_when_asked(tmp_path, base_checkpoint, easy_problems):
+    job = Job(tmp_path, settings("grpo", {"steps": 2, "tokens": 10}), easy_problems, base_checkpoint)
+    weights = job.run()
+    (folder,) = job.options["work"].iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["metrics.jsonl", "tensorboard"]
+    before = read_jsonl(job.options["log"])
+    assert same(weights, job.run())
+    assert [row["step"] for row in read_jsonl(job.options["log"])] == [row["step"] for row in before] == [1, 2]
+    assert read_jsonl(job.options["log"])[0]["seconds"] != before[0]["seconds"]  # trained, not fetched from a state
+
+
+def test_a_state_of_another_model_is_refused(tmp_path, base_checkpoint, easy_problems, monkeypatch):
+    monkeypatch.setattr("datpo.learn.trainer.forget_states", lambda folder: None)  # as if it had been killed
     job = Job(tmp_path, settings("grpo", {"steps": 1}), easy_problems, base_checkpoint)
     job.run()
     (state,) = job.options["work"].glob("*/state-*")

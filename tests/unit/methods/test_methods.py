@@ -1,9 +1,14 @@
+import math
+
 import numpy as np
 import pytest
+import torch
 from tests.trees import branch, tree, tree_b
 
 from datpo.core.errors import InputError
 from datpo.credit.advantages import group_normalised, of_leaves
+from datpo.learn.loss import clipped_loss
+from datpo.learn.minibatch import credited, gather, units_of
 from datpo.methods import load, names
 from datpo.search.budget import Progress
 
@@ -11,7 +16,7 @@ GRPO = {"roots": 4, "clip": [0.2, 0.28]}
 
 
 def test_known_methods():
-    assert {"grpo", "datpo"} <= set(names())
+    assert {"attnrl", "datpo", "dr_grpo", "grpo", "treerl"} <= set(names())
 
 
 def test_grpo_numbers_by_hand():
@@ -31,6 +36,43 @@ def test_grpo_credit_is_each_leafs_own_on_a_fork_free_tree():
     credit = load("grpo", GRPO).credit(grown, Progress(), np.zeros(4))
     assert np.diag(credit) == pytest.approx(group_normalised(grown.rewards_L))
     assert not (credit - np.diag(np.diag(credit))).any()
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "weights", "normaliser"),
+    [
+        ("token_mean", [1, 1, 1], 2 + 6 + 4),
+        ("sequence_mean", [1 / 2, 1 / 6, 1 / 4], 3),  # every response weighs the same, long or short
+        ("constant", [1 / 10, 1 / 10, 1 / 10], 3),
+        ("tree_mean", [1 / 12, 1 / 12, 1 / 12], 1),  # 2/12 + 6/12 + 4/12
+    ],
+)
+def test_how_a_groups_losses_are_averaged(aggregate, weights, normaliser):
+    # rewards 1 0 0: mean 1/3, population std sqrt(2)/3 = 0.4714
+    right, wrong = (2 / 3) / (math.sqrt(2) / 3 + 1e-4), (1 / 3) / (math.sqrt(2) / 3 + 1e-4)
+    method = load("grpo", {**GRPO, "aggregate": aggregate})
+    grown = tree(branch(None, 0, 2, 1), branch(None, 0, 6, 0), branch(None, 0, 4, 0))
+    credit = credited(method, grown, Progress(), np.zeros(3))
+    batch = gather(method, [credit], units_of([credit]), longest_response=10)
+    assert batch.normaliser == pytest.approx(normaliser)
+    assert batch.shares[0].pull_B == pytest.approx([weights[0] * right, 0, 0])
+    assert batch.shares[0].push_B == pytest.approx([0, weights[1] * wrong, weights[2] * wrong])
+
+
+@pytest.mark.parametrize(
+    ("clip", "loss"),
+    [
+        ("none", -(2 * 3.0 - 1 * 0.1)),  # r A, however far the ratio has gone
+        ([0.2, 0.28], -(2 * 1.28 - 1 * 0.8)),
+        ([0.2, 0.2], -(2 * 1.2 - 1 * 0.8)),
+    ],
+)
+def test_clipping_by_hand(clip, loss):
+    # a token with A = 2 whose ratio rose to 3, and one with A = -1 whose ratio fell to 0.1
+    clip_range = load("grpo", {**GRPO, "clip": clip}).clip_range
+    ratio, pull, push = (torch.tensor(x, dtype=torch.float64) for x in ([3.0, 0.1], [2.0, 0.0], [0.0, 1.0]))
+    ours, _ = clipped_loss(ratio.log(), torch.zeros(2, dtype=torch.float64), pull, push, clip_range, 1.0)
+    assert float(ours) == pytest.approx(loss)
 
 
 def test_leaf_advantages_reach_all_blocks_of_the_path_and_no_other():

@@ -6,12 +6,12 @@ from tests.trees import grow_all
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.core.tree import Fork
+from datpo.core.tree import Fork, RolloutTree
 from datpo.engines.scripted import ScriptedEngine
 from datpo.methods import load
 from datpo.search.budget import Progress
 from datpo.search.forks import ForkRule
-from datpo.search.rollout import Rollouts
+from datpo.search.rollout import Rollouts, under_way
 
 END = 3
 # token 1 is followed by anything, 2 goes on or ends
@@ -126,3 +126,126 @@ def test_a_prompt_that_fills_the_window_is_an_error_naming_the_problem():
     grow, _ = rollouts(lambda response: 0, window=2)
     with pytest.raises(InputError, match="problem p0: 2 tokens of context leave no room"):
         grow_all(grow, DATPO, problems(1), Progress(), 0)
+
+
+# --- one step off policy (AttnRL) -----------------------------------------------------------------------------------
+
+# 20 tokens, none of which ends a response, under a policy and under the same after an update
+ENDLESS, UPDATED = (np.random.default_rng(n).dirichlet(np.full(20, 0.5), size=20) for n in (0, 1))
+NEVER = -1
+ATTNRL = load("attnrl", {"roots": 4, "max_forks": 2, "siblings": 2, "clip": [0.2, 0.2]})
+
+
+def attentive(engine):
+    """Rollouts of 12 tokens in steps of two, the influence of a step being the number of its first token."""
+    grow, _ = rollouts(lambda response: response[-1] % 2, engine)
+
+    def steps(leaves):
+        return [np.arange(len(tree.branches[b].tokens)) // 2 for tree, b in leaves]
+
+    def influence(leaves):
+        return [np.repeat(tree.branches[b].tokens[::2], 2).astype(float) for tree, b in leaves]
+
+    return dataclasses.replace(grow, signals={"step": steps, "influence": influence})
+
+
+def seedlings(step, *numbers):
+    given = problems(max(numbers) + 1)
+    return under_way([RolloutTree(*given[number]) for number in numbers], step)
+
+
+def sampled_by(transition_VV, tree, b):
+    """The log-probabilities of a branch under a policy."""
+    own = tree.branches[b]
+    before = [tree.prompt[-1], *tree.prefix(b, own.start), *own.tokens][-len(own.tokens) - 1 : -1]
+    return np.log(transition_VV[before, own.tokens])
+
+
+def test_branches_of_a_step_and_base_rollouts_of_the_next_are_one_batch():
+    engine = ScriptedEngine(ENDLESS, NEVER)
+    grow = attentive(engine)
+    planted = grow.plant(ATTNRL, seedlings(0, 0, 1), 5)
+    trees, following = grow.fork(ATTNRL, planted, Progress(), 5, seedlings(1, 2, 3, 4))
+    branches = sum(len(tree.branches) - 4 for tree in trees)
+    assert branches > 0
+    assert [len(batch) for batch in engine.batches] == [8, branches + 12]
+    assert engine.forgotten == 1
+    assert all(request.source is not None for request in engine.batches[1][:branches])
+    assert all(request.source is None and request.context.tolist() == [0, 1] for request in engine.batches[1][-12:])
+    # they are what planting by itself would give, graded and with the signals that their forks will need
+    alone = grow.plant(ATTNRL, seedlings(1, 2, 3, 4), 5)
+    for one, other in zip(following, alone, strict=True):
+        assert one.name == other.name
+        assert spelled(one.tree) == spelled(other.tree)
+        assert one.tree.rewards_L.tolist() == other.tree.rewards_L.tolist()
+        assert all({"step", "influence"} <= set(b.signals) for b in one.tree.branches)
+        assert one.handles == ()  # the policy will have moved
+        assert len(other.handles) == 4
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_base_rollouts_keep_the_log_probs_of_the_policy_that_sampled_them(rounds):
+    method = dataclasses.replace(ATTNRL, rounds=rounds)
+    engine = ScriptedEngine(ENDLESS, NEVER)
+    grow = attentive(engine)
+    _, planted = grow.fork(method, grow.plant(method, seedlings(0, 0), 5), Progress(), 5, seedlings(1, 1, 2))
+    engine.transition_VV = UPDATED
+    trees, following = grow.fork(method, planted, Progress(1), 5, seedlings(2, 3))
+    forks = sum(len(tree.branches) - 4 for tree in trees)
+    assert forks > 0
+    after_the_update = engine.batches[1 + rounds :]
+    assert all(request.source is None for batch in after_the_update for request in batch)  # what was cached is stale
+    for tree, before in zip(trees, planted, strict=True):
+        for b in range(len(tree.branches)):
+            policy = ENDLESS if b < 4 else UPDATED
+            assert tree.branches[b].logprobs == pytest.approx(sampled_by(policy, tree, b))
+        assert spelled(tree)[:4] == spelled(before.tree)
+    assert all(
+        b.logprobs == pytest.approx(sampled_by(UPDATED, following[0].tree, i))
+        for i, b in enumerate(following[0].tree.branches)
+    )
+
+
+def test_the_last_step_plants_nothing():
+    engine = ScriptedEngine(ENDLESS, NEVER)
+    grow = attentive(engine)
+    trees, following = grow.fork(ATTNRL, grow.plant(ATTNRL, seedlings(0, 0), 5), Progress(), 5)
+    assert following == []
+    assert len(engine.batches[1]) == len(trees[0].branches) - 4
+
+
+# --- seeds ----------------------------------------------------------------------------------------------------------
+
+
+def spelled(tree):
+    return [b.tokens.tolist() for b in tree.branches]
+
+
+def everything(engine):
+    """Rollouts with the signals of every method."""
+    grow = attentive(engine)
+    nothing = {"closing": lambda leaves: [np.zeros(len(tree.branches[b].tokens)) for tree, b in leaves]}
+    return dataclasses.replace(grow, signals={**rollouts(None)[0].signals, **grow.signals, **nothing})
+
+
+SMALL = {
+    "grpo": ({"roots": 4}, {"sample_std": True}),
+    "dr_grpo": ({"roots": 4}, {"aggregate": "token_mean"}),
+    "treerl": ({"roots": 4, "forks": 2, "rounds": 2, "siblings": 2}, {"forks": 3}),
+    "attnrl": ({"roots": 4, "max_forks": 2, "siblings": 2}, {"max_forks": 1}),
+    "datpo": ({"roots": 4, "max_forks": 3, "max_siblings": 2, "alpha": [0, 0]}, {"max_forks": 1}),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_same_seed_gives_the_same_trees_and_another_number_the_same_base_rollouts(name):
+    numbers, change = SMALL[name]
+    grown = []
+    for changed in ({}, {}, change):
+        method = load(name, {**numbers, "clip": [0.2, 0.2], **changed})
+        trees = grow_all(everything(ScriptedEngine(ENDLESS, NEVER)), method, problems(4), Progress(3), 11)
+        grown.append([spelled(tree) for tree in trees])
+    first, again, other = grown
+    assert first == again
+    assert [tree[:4] for tree in first] == [tree[:4] for tree in other]
+    assert (first == other) == (name in ("grpo", "dr_grpo"))

@@ -1,0 +1,304 @@
+"""The presets hold the paper's numbers, and the page on fidelity names options that exist and their real defaults."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from datpo.config import SCHEMA, load_config, merge, read_settings
+from datpo.config_schema import known_keys, validate
+from datpo.core.errors import InputError
+from datpo.methods import load, names
+from datpo.report.runs import METHOD_LABELS
+
+ROOT = Path(__file__).resolve().parents[2]
+PRESETS = sorted(path.stem for path in (ROOT / "config/presets").glob("*.yaml"))
+SCALES = ("tiny", "paper")
+PAGE = ROOT / "docs/fidelity.md"
+
+
+@cache
+def plain(scale: str = "paper") -> dict[str, Any]:
+    """The experiment without a preset."""
+    return load_config(ROOT, {"scale": scale})
+
+
+@cache
+def with_preset(name: str, scale: str = "paper") -> dict[str, Any]:
+    """The experiment as `--configfile config/presets/NAME.yaml --config scale=SCALE` gives it."""
+    return load_config(ROOT, {**read_settings(ROOT / f"config/presets/{name}.yaml"), "scale": scale})
+
+
+def changes(name: str, scale: str = "paper") -> dict[str, dict[str, Any]]:
+    """What each run of a preset has otherwise than its method's file and than `train` without the preset."""
+    found = {}
+    for run, settings in with_preset(name, scale)["runs"].items():
+        usual = {**usual_numbers(settings["method"]), **plain(scale)["train"]}
+        given = {**settings["numbers"], **settings["train"]}
+        found[run] = {key: value for key, value in given.items() if key not in usual or usual[key] != value}
+    return found
+
+
+@cache
+def usual_numbers(method: str) -> dict[str, Any]:
+    """A method's numbers where nothing is said: its file, and the defaults of its `build`."""
+    own = {key: p.default for key, p in parameters(method).items() if p.default is not p.empty}
+    return {**own, **read_settings(ROOT / f"config/methods/{method}.yaml")}
+
+
+def parameters(method: str) -> dict[str, inspect.Parameter]:
+    build = importlib.import_module(f"datpo.methods.{method}").build
+    return dict(inspect.signature(build).parameters)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_loads_and_its_methods_can_be_built(preset: str, scale: str) -> None:
+    for name, run in with_preset(preset, scale)["runs"].items():
+        load(run["method"], run["numbers"])
+        assert name == run["method"] or name.startswith(run["method"] + "_")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_run_named_like_its_method_is_the_one_without_a_preset(preset: str, scale: str) -> None:
+    """So its results serve both."""
+    for name, run in with_preset(preset, scale)["runs"].items():
+        assert name != run["method"] or run == plain(scale)["runs"][name]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_says_how_it_is_used(preset: str) -> None:
+    comment = (ROOT / f"config/presets/{preset}.yaml").read_text(encoding="utf-8").split("\n\n")[0]
+    assert f"--configfile config/presets/{preset}.yaml\n" in comment
+    assert f"--profile slurm --configfile config/presets/{preset}.yaml --config scale=paper\n" in comment
+
+
+# Written by hand from the paper's tables; `datpo` is (4, 3, 4), sent-entropy, alpha 0.2 -> 0.
+EXPECTED = {
+    "a3_unclipped": {
+        "grpo_g4": {"roots": 4, "clip": "none", "epochs": 1, "minibatch_size": 256, "prompts_per_step": 64},
+        "grpo_g8": {"roots": 8, "clip": "none", "epochs": 1, "minibatch_size": 256, "prompts_per_step": 32},
+        "grpo_g16": {"clip": "none", "epochs": 1, "minibatch_size": 256},
+    },
+    "off_policy": {"datpo": {}, "datpo_off_policy": {"off_policy": True}},
+    "release": {
+        "grpo_release": {"clip": [0.2, 0.2], "end_token": "untrained"},
+        "dr_grpo_release": {"end_token": "untrained"},
+        "treerl_release": {"credit": "released", "aggregate": "sequence_mean", "end_token": "untrained"},
+        "attnrl_release": {"spacing": 512, "end_token": "untrained"},
+        "datpo_release": {
+            "value": "branches_only",
+            "compared": "released",
+            "graded_text": "branch",
+            "end_token": "untrained",
+        },
+    },
+    "table3_forks": {
+        "datpo": {},
+        "datpo_random": {"fork_rule": "random"},
+        "datpo_fixed_seg": {"fork_rule": "fixed-seg"},
+        "datpo_atb": {"fork_rule": "atb"},
+        "datpo_tok_entropy": {"fork_rule": "tok-entropy"},
+    },
+    "table4_alpha": {
+        "datpo": {},
+        "datpo_0_to_0": {"alpha": [0, 0]},
+        "datpo_0.4_to_0": {"alpha": [0.4, 0]},
+        "datpo_0.2_to_0_all_blocks": {"bonus": "all"},
+        "datpo_0.2_to_0.2": {"alpha": [0.2, 0.2]},
+        "datpo_0.2_to_-0.2": {"alpha": [0.2, -0.2]},
+    },
+    "table7_distance": {
+        "datpo": {},
+        "datpo_tok_entropy": {"fork_rule": "tok-entropy"},
+        "datpo_tok_entropy_5": {"fork_rule": "tok-entropy-5"},
+        "datpo_tok_entropy_10": {"fork_rule": "tok-entropy-10"},
+    },
+    "table12_static": {
+        "datpo": {},
+        "datpo_static": {"roots": 6, "max_forks": 2, "max_siblings": 2, "adaptive": False},
+    },
+    "table13_embedders": {
+        "datpo": {},
+        "datpo_mpnet": {
+            "embedder": "sentence-transformers/all-mpnet-base-v2",
+            "embedder_revision": "9a3225965996d404b775526de6dbfe85d3368642",
+            "embedder_remote_code": False,
+        },
+        "datpo_bge_m3": {
+            "embedder": "BAAI/bge-m3",
+            "embedder_revision": "5617a9f61b028005a4858fdac845db406aefb181",
+            "embedder_remote_code": False,
+        },
+        "datpo_gte_base": {
+            "embedder": "Alibaba-NLP/gte-base-en-v1.5",
+            "embedder_revision": "a829fd0e060bb84554da0dfd354d0de0f7712b7f",
+        },
+    },
+    "table14_wider": {
+        "datpo": {},
+        "treerl_wider": {"roots": 4, "forks": 3, "siblings": 4},
+        "attnrl_wider": {"roots": 4, "max_forks": 3, "siblings": 4},
+    },
+}
+
+
+def test_every_preset_is_expected() -> None:
+    assert sorted(EXPECTED) == PRESETS
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_changes_what_the_paper_changes_and_nothing_else(preset: str) -> None:
+    assert changes(preset) == EXPECTED[preset]
+
+
+def test_what_the_presets_change_it_from() -> None:
+    numbers = usual_numbers("datpo")
+    assert [numbers[key] for key in ("roots", "max_forks", "max_siblings")] == [4, 3, 4]
+    assert (numbers["fork_rule"], numbers["alpha"], numbers["bonus"]) == ("sent-entropy", [0.2, 0.0], "positive")
+    assert usual_numbers("treerl")["rounds"] == 1
+    assert plain()["train"]["embedder"] == "Alibaba-NLP/gte-large-en-v1.5"
+
+
+def test_the_release_grades_cut_off_texts_and_no_other_preset_does() -> None:
+    grading = {preset: with_preset(preset)["evaluation"]["truncated"] for preset in PRESETS}
+    assert [preset for preset, truncated in grading.items() if truncated == "graded"] == ["release"]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_groups_of_every_size_make_256_responses_and_one_update(scale: str) -> None:
+    for run in with_preset("a3_unclipped", scale)["runs"].values():
+        train = run["train"]
+        assert run["numbers"]["roots"] * train["prompts_per_step"] == train["minibatch_size"] == 256
+        assert load("grpo", run["numbers"]).clip_range == (1.0, float("inf"))
+
+
+class Option(NamedTuple):
+    """A `key: value` in the page's column "ours"."""
+
+    method: str | None
+    question: str
+    key: str
+    value: Any
+    default: bool
+
+    def __str__(self) -> str:
+        return f"{self.method or 'all'}, {self.question}: {self.key}"
+
+
+METHOD_OF = {"GRPO": "grpo", "Dr.GRPO": "dr_grpo", "TreeRL": "treerl", "AttnRL": "attnrl", "DATPO": "datpo"}
+
+
+def rows(page: str) -> Iterator[tuple[str | None, list[str]]]:
+    """The method of the section that each table row stands in, and the row's cells."""
+    method = None
+    for line in page.splitlines():
+        if line.startswith("## "):
+            method = METHOD_OF.get(line.removeprefix("## ").split(":")[0])
+        if line.startswith("| ") and not line.startswith("| question |"):
+            yield method, [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def options(page: str) -> list[Option]:
+    return [
+        Option(method, cells[0], key, yaml.safe_load(value), bool(bold))
+        for method, cells in rows(page)
+        for bold, key, value in re.findall(r"(\*\*)?`([\w.]+): ([^`]+)`", cells[3])
+    ]
+
+
+def default_of(option: Option) -> Any:
+    """What the option is where nothing is said.
+
+    Raises:
+        InputError: there is no such option, or it cannot have such a value.
+    """
+    method, key, value = option.method, option.key, option.value
+    if method and key in parameters(method):
+        load(method, {**usual_numbers(method), key: value})
+        return usual_numbers(method)[key]
+    path = key.split(".") if "." in key or key == "domain" else ["train", key]
+    if ".".join(path) not in dict(known_keys(schema(), schema()["$defs"])):
+        raise InputError(f"{option}: there is no such option")
+    default: Any = plain()
+    for part in path:
+        default = default[part]
+    for part in reversed(path):
+        value = {part: value}
+    validate(merge(plain(), value), schema())
+    return default
+
+
+@cache
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / SCHEMA).read_text(encoding="utf-8"))
+    return found
+
+
+def test_every_row_of_the_page_has_its_five_cells() -> None:
+    found = list(rows(PAGE.read_text(encoding="utf-8")))
+    assert len(found) > 80
+    assert [cells for _, cells in found if len(cells) != 5] == []
+    spans = [span for _, cells in found for span in re.findall(r"`([^`]+)`", cells[3])]
+    assert [span for span in spans if ":" in span and not re.fullmatch(r"[\w.]+:( [^`]+)?", span)] == []
+
+
+@pytest.mark.parametrize("option", options(PAGE.read_text(encoding="utf-8")), ids=str)
+def test_an_option_on_the_page_exists_and_a_bold_one_is_the_default(option: Option) -> None:
+    assert not option.default or default_of(option) == option.value
+    default_of(option)
+
+
+# The methods of the paper; a baseline that a user adds has no place on the page.
+PAPERS = [name for name in names() if name in METHOD_LABELS]
+
+
+def test_the_page_has_the_default_of_every_option() -> None:
+    told = {(option.method, option.key) for option in options(PAGE.read_text(encoding="utf-8")) if option.default}
+    lacking = [(method, key) for method in PAPERS for key in parameters(method) if (method, key) not in told]
+    assert lacking == []
+    keys = {key for _, key in told}
+    assert [key for key in schema()["$defs"]["train"]["properties"] if key not in keys] == []
+
+
+@pytest.mark.parametrize(
+    ("section", "ours"),
+    [
+        ("DATPO: search", "`fork_ruel: atb`"),
+        ("DATPO: search", "`fork_rule: sent-entropie`"),
+        ("DATPO: credit", "`root_value: bases`"),
+        ("GRPO", "`max_forks: 3`"),
+        ("Update", "`epoch: 2`"),
+        ("Update", "`minibatch: tree`"),
+        ("Update", "`max_forks: 3`"),
+        ("Evaluation", "`evaluation.truncate: wrong`"),
+        ("Evaluation", "`evaluation.truncated: right`"),
+    ],
+)
+def test_a_mistyped_option_does_not_pass(section: str, ours: str) -> None:
+    (option,) = options(f"## {section}\n\n| a question | – | – | **{ours}** | |\n")
+    with pytest.raises(InputError):
+        default_of(option)
+
+
+@pytest.mark.parametrize("page", ["fidelity.md", "method.md"])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)]+)\)", text) if not target.startswith("http")]
+    assert targets
+    for target in targets:
+        file, _, heading = target.partition("#")
+        linked = ROOT / "docs" / (file or page)
+        assert linked.exists(), target
+        titles = re.findall(r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE)
+        anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+        assert not heading or heading in anchors, target
