@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,12 +23,13 @@ class ScriptedEngine:
         self.batches: list[list[Request]] = []
         self.kept: list[bool] = []
         self.forgotten = 0
+        self._handles = itertools.count()
 
     def sample(self, requests: Sequence[Request], keep: bool = False) -> list[Continuation]:
         """One continuation per request; the batches asked for are remembered for the test to look at."""
         self.batches.append(list(requests))
         self.kept.append(keep)
-        return [self._one(request, handle) for handle, request in enumerate(requests)]
+        return [self._one(request, next(self._handles)) for request in requests]
 
     def forget(self) -> None:
         """There is no cache; the call is counted."""

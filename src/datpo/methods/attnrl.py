@@ -5,8 +5,8 @@ Differences from TreeRL:
    forward context influence, y = max over layers and heads of the attention that steps at least 4 later pay to it.
 2. Adaptive sampling (ADS). With z the share of right base rollouts, ceil(exp(-z) roots) of them are forked: all of
    the minority, right or wrong, and others by lot. A problem with z = 1 is forked only if its mean influence is at
-   least the running mean of such problems. Rollouts that were not forked are not trained, nor problems whose leaves
-   all have the same reward.
+   least the running mean of such problems. Rollouts that were not forked are not trained, nor problems whose other
+   leaves all have the same reward.
 3. Prompts. The number of problems follows the leaves that were left to train, towards as many as full trees would
    give: B <- round(0.9 B + 0.1 (wanted / left) B).
 4. Pipeline. The base rollouts of the next step are sampled together with the branches of this one.
@@ -114,10 +114,10 @@ def influence_of_solved(trees: Sequence[RolloutTree], statistics: Statistics) ->
 
 
 def forked_and_mixed(tree: RolloutTree) -> NDArray[np.bool_]:
-    """Base rollouts with forks and all branches, unless every leaf has the same reward (L,)."""
-    mixed = bool(np.ptp(tree.rewards_L))
+    """Base rollouts with forks and all branches, unless these all have the same reward (L,)."""
     forked = {branch.parent for branch in tree.branches}
-    return np.array([mixed and (b.parent is not None or i in forked) for i, b in enumerate(tree.branches)], dtype=bool)
+    kept_L = np.array([b.parent is not None or i in forked for i, b in enumerate(tree.branches)], dtype=bool)
+    return kept_L & (len(set(tree.rewards_L[kept_L])) > 1)
 
 
 def dynamic_prompts(last: int, grown: int, wanted: int, left: int) -> int:

@@ -101,8 +101,8 @@ class Rollouts:
             planted = [[] if round_ else _base_rollouts(method) for _ in following]
             trees = self._extend(method, trees, [*origins, *planted], base_seed, forked=round_ + 1 < method.rounds)
         self.engine.forget()
-        # the policy is updated before they are forked: their keys and values are stale
-        return [done.tree for done in trees[:count]], [replace(next_, handles=()) for next_ in trees[count:]]
+        # nothing is kept of the last round: the policy is updated before what follows is forked
+        return [done.tree for done in trees[:count]], trees[count:]
 
     def _fork_points(
         self, method: Method, growing: Growing, progress: Progress, base_seed: int, round_: int

@@ -50,5 +50,5 @@ def test_a_real_model_takes_the_pinned_commits():
 
 
 def test_a_model_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(InputError, match="embedder .*nowhere: cannot be loaded"):
+    with pytest.raises(InputError, match=r"embedder .*nowhere: cannot be loaded"):
         embedder(str(tmp_path / "nowhere"))

@@ -257,3 +257,11 @@ def test_steps_of_the_pipeline_follow_one_another():
         planted.append(dynamic_prompts(planted[-1], planted[step], 480, 15 * planted[step]))
     # 0.9 B + 0.1 x 2 x 16 whatever was grown: 17.6, 19.4, 20.3, 21.2, 22.1, 23
     assert planted == [16, 16, 18, 19, 20, 21, 22, 23]
+
+
+def test_only_what_is_forked_decides_whether_a_problem_is_mixed():
+    # base 0 and its branches are right; base 1, which was not forked, is wrong and is not trained
+    grown = tree(branch(None, 0, 9, 1), branch(None, 0, 9, 0), branch(0, 4, 3, 1), branch(0, 4, 3, 1))
+    assert not attnrl().keep(grown).any()
+    mixed = tree(branch(None, 0, 9, 1), branch(None, 0, 9, 0), branch(0, 4, 3, 1), branch(0, 4, 3, 0))
+    assert attnrl().keep(mixed).tolist() == [True, False, True, True]
