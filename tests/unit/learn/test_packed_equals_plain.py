@@ -1,6 +1,7 @@
 """Packed training equals plain flattened training: same loss, same gradients, same weights after several updates."""
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,18 +10,21 @@ from accelerate import Accelerator
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from datpo.config import read_settings
 from datpo.core.seeds import generator
 from datpo.learn.attention import ChainAttention, DenseTreeAttention
 from datpo.learn.loss import clipped_loss
 from datpo.learn.minibatch import credited, gather, split, units_of
 from datpo.learn.pack import Share, packs
 from datpo.learn.update import Learner, UpdateSettings
+from datpo.methods import load
 from datpo.methods.base import Method, every_branch
 from datpo.search.budget import Progress
 from tests.models import small_policy
 from tests.plain import plain_loss, sequence_logprobs, unit_rows
 from tests.trees import branch, random_trees, tree, tree_a, tree_b
 
+ROOT = Path(__file__).resolve().parents[3]
 AGGREGATES = ("token_mean", "sequence_mean", "tree_mean", "constant")
 LONGEST = 32  # what the constant divides by
 KINDS = [(u, g) for u in ("blocks", "leaves") for g in ("units", "trees")]
@@ -84,10 +88,24 @@ STEPS = [
 
 @pytest.mark.parametrize(("unit", "grouping", "aggregate", "per_leaf", "keep"), STEPS)
 def test_a_step_of_several_updates(unit, grouping, aggregate, per_leaf, keep):
-    ours = small_policy(dtype=torch.float64)
-    theirs = small_policy(dtype=torch.float64)
+    policy = small_policy(dtype=torch.float64)
     how = method(unit, aggregate)
-    trees = some_trees(ours, how, per_leaf=per_leaf, keep=keep)
+    step_equals_plain(policy, how, some_trees(policy, how, per_leaf=per_leaf, keep=keep), grouping)
+
+
+@pytest.mark.parametrize("grouping", ["units", "trees"])
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "treerl", "attnrl", "datpo"])
+def test_a_step_of_each_method_as_it_is_configured(name, grouping):
+    policy = small_policy(dtype=torch.float64)
+    how = load(name, read_settings(ROOT / f"config/methods/{name}.yaml"))
+    shapes = [c.tree for c in some_trees(policy, method("leaves", "token_mean"))]
+    trees = [credited(how, grown, Progress(), np.full(len(grown.blocks), 0.1)) for grown in shapes]
+    assert any((c.advantages > 0).any() for c in trees) and any((c.advantages < 0).any() for c in trees)
+    step_equals_plain(policy, how, trees, grouping)
+
+
+def step_equals_plain(ours, how, trees, grouping):
+    theirs = small_policy(dtype=torch.float64)
     report = learner(ours).update(how, trees, numbers(2, grouping, 6, 0.5, 40, 7), seed=3, step=4)
 
     optimizer = torch.optim.AdamW(theirs.model.parameters(), lr=1e-2, weight_decay=0.0)
