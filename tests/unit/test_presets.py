@@ -92,8 +92,13 @@ EXPECTED = {
     "off_policy": {"datpo": {}, "datpo_off_policy": {"off_policy": True}},
     "release": {
         "grpo_release": {"clip": [0.2, 0.2], "end_token": "untrained"},
-        "dr_grpo_release": {"end_token": "untrained"},
-        "treerl_release": {"credit": "released", "aggregate": "sequence_mean", "end_token": "untrained"},
+        "dr_grpo_release": {"truncated": "wrong", "end_token": "untrained"},
+        "treerl_release": {
+            "credit": "released",
+            "aggregate": "sequence_mean",
+            "truncated": "wrong",
+            "end_token": "untrained",
+        },
         "attnrl_release": {"spacing": 512, "end_token": "untrained"},
         "datpo_release": {
             "value": "branches_only",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2]
 STUB = Path(__file__).with_name("stub_verbs.py")
-TRAINING = {"train_grpo", "train_datpo", "pretrain"}
+TRAINING = {"pretrain", *(f"train_{method}" for method in ("grpo", "dr_grpo", "treerl", "attnrl", "datpo"))}
 
 # Snakemake takes seconds to import: a server imports it once and forks a fresh process for each run.
 SERVER = multiprocessing.get_context("forkserver")

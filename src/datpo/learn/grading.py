@@ -14,15 +14,26 @@ from datpo.learn.prompts import cut_at_stop
 from datpo.search.rollout import Grade, Leaf
 
 GradedText = Literal["response", "branch"]
+Truncated = Literal["graded", "wrong"]
 
 
-def grader(domain: str, policy: Policy, stops: Sequence[str], graded: GradedText) -> Grade:
-    """Grades leaves on their text up to the first stop string: the whole response, or the branch's own part of it."""
+def grader(
+    domain: str, policy: Policy, stops: Sequence[str], graded: GradedText = "response", truncated: Truncated = "graded"
+) -> Grade:
+    """Grades leaves on their text up to the first stop string: the whole response, or the branch's own part of it.
+
+    A response that was cut off is graded like any other, or wrong whatever it says.
+    """
 
     def grade(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
         texts = [cut_at_stop(policy.decode(_tokens(tree, leaf, graded)), stops) for tree, leaf in leaves]
         verdicts = grade_all(domain, [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)])
-        return [(verdict.reward, verdict.verdict) for verdict in verdicts]
+        return [
+            (0.0, "wrong")
+            if truncated == "wrong" and tree.branches[leaf].finish == "length"
+            else (verdict.reward, verdict.verdict)
+            for (tree, leaf), verdict in zip(leaves, verdicts, strict=True)
+        ]
 
     return grade
 

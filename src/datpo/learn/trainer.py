@@ -114,9 +114,10 @@ class Run:
         stops = config["prompt"].get("stop") or []
         self.rollouts = Rollouts(
             engine=HFEngine(self.policy, settings["generation_batch"], settings["temperature"]),
-            grade=grader(config["domain"], self.policy, stops, settings["graded_text"]),
+            grade=grader(config["domain"], self.policy, stops, settings["graded_text"], settings["truncated"]),
             signals=signals_of(self.policy),
             max_new_tokens=settings["max_new_tokens"],
+            limit=settings["length_limit"],
             context_window=self.policy.context_window,
         )
 

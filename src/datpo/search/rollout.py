@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -70,7 +71,7 @@ class Rollouts:
         engine: the policy as a sampler.
         grade: gives reward and verdict of leaves.
         signals: further per-token signals by name, computed if the method's fork rule asks for them.
-        max_new_tokens: limit of new tokens of every branch, whatever the length of its prefix.
+        max_new_tokens: the most tokens of every branch, or of every path with its prefix, as `limit` says.
         context_window: prompt, prefix and branch together never exceed it; the branch gives way.
     """
 
@@ -79,6 +80,7 @@ class Rollouts:
     signals: Mapping[str, Signal]
     max_new_tokens: int
     context_window: int
+    limit: Literal["branch", "path"] = "branch"
 
     def plant(self, method: Method, step: Sequence[Growing], base_seed: int) -> list[Growing]:
         """The step's trees with their base rollouts."""
@@ -152,7 +154,8 @@ class Rollouts:
                 f"problem {tree.problem.id}: {len(context)} tokens of context leave no room for an answer in a "
                 f"window of {self.context_window}; lower prompt.max_tokens or max_new_tokens"
             )
-        return Request(context=context, seed=draw, max_new_tokens=min(self.max_new_tokens, room), source=source)
+        longest = self.max_new_tokens - (origin.at if self.limit == "path" else 0)
+        return Request(context=context, seed=draw, max_new_tokens=min(longest, room), source=source)
 
     def _graded(self, trees: Sequence[Growing], counts: Sequence[int]) -> list[Growing]:
         verdicts = iter(self.grade(_newest(trees, counts)))

@@ -38,6 +38,8 @@ def settings(method, duration, numbers=None, **train_settings):
         "train": {
             "duration": duration,
             "problems": None,
+            "length_limit": "branch",
+            "truncated": "graded",
             "graded_text": "response",
             "end_token": "trained",
             "save_trees": [],

@@ -249,3 +249,14 @@ def test_the_same_seed_gives_the_same_trees_and_another_number_the_same_base_rol
     assert first == again
     assert [tree[:4] for tree in first] == [tree[:4] for tree in other]
     assert (first == other) == (name in ("grpo", "dr_grpo"))
+
+
+def test_a_limit_of_the_path_leaves_a_branch_what_its_prefix_left():
+    engine = ScriptedEngine(CHAIN, END)
+    grow, _ = rollouts(lambda response: 0, engine)
+    for limit, expected in (("branch", lambda at: 12), ("path", lambda at: 12 - at)):
+        engine.batches.clear()
+        (tree,) = grow_all(dataclasses.replace(grow, limit=limit), DATPO, problems(1), Progress(), 0)
+        forks = [b.start for b in tree.branches[4:]]
+        assert forks
+        assert [request.max_new_tokens for request in engine.batches[1]] == [expected(at) for at in forks]
