@@ -30,7 +30,7 @@ rule all:
     default_target: True
     input:
         rules.table2.output,
-        BUDGET_TABLES,
+        BUDGET_TABLE,
         rules.figure_passk.output,
         rules.figure_curves.output,
         rules.difficulty.input,

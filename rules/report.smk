@@ -93,20 +93,43 @@ use rule table2 as table_at with:
         unit=one_of(BUDGETS),
 
 
-BUDGET_TABLES = expand(rules.table_at.output.markdown, unit=BUDGETS)
+# One table of them all, if there are any.
+BUDGET_TABLE = [f"{RESULTS}/tables/budgets.md"] if BUDGETS else []
 
 
-def budget_tables(wildcards) -> list[str]:
+def tables_at(kind: str):
     """The tables at equal budgets; asking for them where there can be none is a mistake."""
-    if not BUDGET_TABLES:
-        raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
-    return BUDGET_TABLES
+
+    def paths(wildcards) -> list[str]:
+        if not BUDGETS:
+            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
+        return expand(rules.table_at.output[kind], unit=BUDGETS)
+
+    return paths
 
 
 rule budgets:
     input:
-        budget_tables,
-    localrule: True
+        tables=tables_at("csv"),
+        differences=tables_at("differences"),
+    output:
+        report(
+            f"{RESULTS}/tables/budgets.md",
+            caption="../workflow/report/budgets.rst",
+            category="Equal budgets",
+        ),
+    log:
+        f"{RESULTS}/tables/logs/budgets.log",
+    benchmark:
+        f"{RESULTS}/tables/logs/budgets.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    shell:
+        "logged {log} python -m datpo budgets --tables {input.tables} --differences {input.differences}"
+        " --out {output}"
 
 
 rule figure_passk:

@@ -30,6 +30,7 @@ VERBS = {
     "metrics": "datpo.evaluate.metrics:metrics_file",
     "difficulty": "datpo.evaluate.difficulty:split_by_difficulty",
     "table2": "datpo.report.tables:table2",
+    "budgets": "datpo.report.budgets:budget_table",
     "figure-passk": "datpo.report.figures:pass_at_k_figure",
     "figure-curves": "datpo.report.figures:learning_curves",
     "segment": "datpo.search.segment_file:segment",

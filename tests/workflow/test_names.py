@@ -22,7 +22,7 @@ VERBS_OF = {
     "data": ("config", "data", "fetch-model"),
     "learn": ("pretrain", "train", "sample", "segment", "credit"),
     "score": ("score", "metrics", "difficulty"),
-    "report": ("table2", "figure-passk", "figure-curves"),
+    "report": ("table2", "budgets", "figure-passk", "figure-curves"),
 }
 
 
