@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from datpo.core.errors import InputError
-from datpo.report.runs import Results, Run, Training
+from datpo.report.runs import Results, Run
+from datpo.report.training import Training
 
 END_SHARE = 0.1  # the end of a training is its last tenth of steps, since a single step is noisy
 

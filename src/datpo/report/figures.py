@@ -12,8 +12,9 @@ from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, MaxNLoc
 
 from datpo.core.errors import InputError
 from datpo.evaluate.bootstrap import Floats, Interval, intervals
-from datpo.report.runs import Results, Run, Training, benchmark_label, in_order, load_results, load_training
+from datpo.report.runs import Results, Run, benchmark_label, in_order, load_results
 from datpo.report.style import figure, looks, outer_labels
+from datpo.report.training import Training, load_training
 
 SMOOTH = 0.1  # share of a run's steps in its running mean
 POINTS = 200  # of a mean over seeds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from datpo.core.errors import InputError
-from datpo.core.files import Row, read_json, read_jsonl
+from datpo.core.files import Row, read_json
 from datpo.evaluate.metrics import values_at_k
 
 # The paper's order of rows (Table 2); a method that is not in it stands behind.
@@ -38,11 +36,6 @@ BENCHMARK_LABELS = {
 }
 # What has to be the same in all runs for their scores on a benchmark to be comparable.
 SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker", "truncated")
-LOGGED = (
-    *("step", "reward", "zero_signal", "entropy", "response_length", "truncated", "ratio_max", "clip_share"),
-    *("prompts", "leaves", "trained_tokens", "reached", "tokens_per_question", "updates", "total_tokens"),
-    *("total_updates", "seconds"),
-)
 
 
 @dataclass(frozen=True)
@@ -97,29 +90,6 @@ class Result:
     def at_k(self, k: int) -> Mapping[str, float]:
         """pass@k of every problem; k = 1 is its share of right samples, whose mean is avg@k."""
         return values_at_k(self.document, k)
-
-
-@dataclass(frozen=True)
-class Training:
-    """How one seed of a run was trained: its log, one row a step."""
-
-    path: Path
-    run: Run
-    seed: int
-    steps: pd.DataFrame
-
-    def until(self, at: str | None) -> pd.DataFrame:
-        """The steps up to the one that first had spent its `at` (`tokens`, ...); all of them for None.
-
-        Raises:
-            InputError: the training never had.
-        """
-        if at is None:
-            return self.steps
-        there = [at in reached for reached in self.steps["reached"]]
-        if not any(there):
-            raise InputError(f"{self.path}: no step of this log says that it reached its {at}")
-        return self.steps.iloc[: there.index(True) + 1]
 
 
 @dataclass(frozen=True)
@@ -208,18 +178,6 @@ def load_results(paths: Sequence[Path]) -> Results:
     return results
 
 
-def load_training(paths: Iterable[Path]) -> list[Training]:
-    """Read training logs; what each belongs to stands in its path, `…/model/method/run/seedN/metrics.jsonl`.
-
-    A log of the base model is passed over: its pre-training is part of no method's budget.
-
-    Raises:
-        InputError: a path of another shape, an empty log, a missing column, or steps out of order.
-    """
-    found = [(Path(path), *_identity(Path(path))) for path in paths]
-    return [Training(path, run, seed, _steps(path)) for path, run, seed in found if run.method != "base"]
-
-
 def in_order(runs: Iterable[Run]) -> list[Run]:
     """The distinct runs: models as first met, then methods in the paper's order, then variants."""
     met = list(dict.fromkeys(runs))
@@ -257,26 +215,6 @@ def _load_result(path: Path) -> Result:
     if not math.isclose(average, float(np.mean(list(result.at_k(1).values()))), abs_tol=1e-4):
         raise InputError(f"{path}: its avg is not the mean of its per_problem rows; compute the metrics again")
     return result
-
-
-def _identity(path: Path) -> tuple[Run, int]:
-    parts = path.resolve().parts
-    seed = re.fullmatch(r"seed(\d+)", parts[-2]) if len(parts) >= 5 else None
-    if seed is None:
-        raise InputError(f"{path}: a training log stands at MODEL/METHOD/RUN/seedN/{path.name}")
-    return Run(*parts[-5:-2]), int(seed[1])
-
-
-def _steps(path: Path) -> pd.DataFrame:
-    steps = pd.DataFrame(read_jsonl(path))
-    if steps.empty:
-        raise InputError(f"{path}: no step in this log; has the training begun?")
-    for column in LOGGED:
-        if column not in steps:
-            raise InputError(f"{path}: no step has the key {column!r}; is this a training log?")
-    if not steps["step"].is_monotonic_increasing or not steps["step"].is_unique:
-        raise InputError(f"{path}: its steps are not in ascending order; did two jobs write to it?")
-    return steps
 
 
 def _check_comparable(results: Sequence[Result]) -> None:

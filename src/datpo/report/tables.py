@@ -22,7 +22,7 @@ from datpo.report.markup import (
 )
 from datpo.report.notes import table_notes
 from datpo.report.paper import Paper, load_paper
-from datpo.report.runs import Results, Run, benchmark_label, load_results, load_training
+from datpo.report.runs import Results, Run, benchmark_label, load_results
 from datpo.report.scores import (
     METRICS,
     Column,
@@ -33,6 +33,7 @@ from datpo.report.scores import (
     differences,
     scores,
 )
+from datpo.report.training import load_training
 
 ACCOUNT_COLUMNS = (
     *("seeds", "steps", "leaves per question", "tokens per question", "generated tokens", "trained tokens", "updates"),

@@ -8,8 +8,9 @@ from matplotlib import image
 
 from datpo.core.errors import InputError
 from datpo.report.figures import learning_curves, mean_curve, pass_at_k_figure, pass_curve, smoothed
-from datpo.report.runs import Run, load_results, load_training
+from datpo.report.runs import Run, load_results
 from datpo.report.style import looks
+from datpo.report.training import load_training
 
 
 def assert_drawn(png):
