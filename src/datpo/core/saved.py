@@ -125,7 +125,7 @@ def _finite(values: Floats) -> Floats:
 def _located_trees(path: str | Path) -> Iterator[tuple[str, SavedTree]]:
     """Every tree with its place, `FILE: line N: problem ID`."""
     for line, row in located_rows(path):
-        if row.get("version") != VERSION:
+        if row.get("version") != VERSION or type(row["version"]) is not int:
             raise InputError(f"{line}: version must be {VERSION}, not {row.get('version')!r}")
         problem: Any = row.get("problem")
         named = isinstance(problem, dict) and "id" in problem

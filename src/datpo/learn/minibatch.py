@@ -93,8 +93,8 @@ def units_of(trees: Sequence[CreditedTree]) -> list[Unit]:
 def split(units: Sequence[Unit], size: int, grouping: Grouping, rng: np.random.Generator) -> list[list[Unit]]:
     """Shuffle units into mini-batches: `size` random units each, or whole trees up to about `size` units.
 
-    Both give ceil(units / size) mini-batches, the last of units the smaller; whole trees are spread so that the
-    mini-batches hold about equally many units.
+    Both give ceil(units / size) mini-batches, though whole trees no more than there are trees. The last one of units
+    is the smaller; whole trees are spread so that the mini-batches hold about equally many units.
     """
     count = -(-len(units) // size)
     if grouping == "units":

@@ -9,7 +9,12 @@ import numpy as np
 
 from datpo.core.tree import RolloutTree
 from datpo.learn.minibatch import CreditedTree
-from datpo.search.localisation import fork_positions, nearest_neighbour_distance
+from datpo.search.localisation import (
+    clustering_ratio,
+    fork_positions,
+    mean_pairwise_distance,
+    nearest_neighbour_distance,
+)
 
 
 def tree_statistics(trees: Sequence[RolloutTree]) -> dict[str, float]:
@@ -34,11 +39,13 @@ def tree_statistics(trees: Sequence[RolloutTree]) -> dict[str, float]:
 def fork_statistics(
     trees: Sequence[RolloutTree], credits: Sequence[CreditedTree], diversity: Sequence[float]
 ) -> dict[str, float | None]:
-    """Units that are trained; how far forks lie from each other and how much trees' blocks differ; None if unknown."""
-    nearest = [nearest_neighbour_distance(*forks) for tree in trees for forks in fork_positions(tree)]
+    """Units that are trained; how forks lie (App. D.2) and how much trees' blocks differ; None if unknown."""
+    forks = [place for tree in trees for place in fork_positions(tree)]
     return {
         "trained_units": sum(len(credited.units) for credited in credits),
-        "fork_distance": _mean(nearest),
+        "fork_nnd": _mean([nearest_neighbour_distance(*place) for place in forks]),
+        "fork_mpd": _mean([mean_pairwise_distance(*place) for place in forks]),
+        "fork_wcr5": _mean([clustering_ratio(*place, 5) for place in forks]),
         "sibling_diversity": _mean(diversity),
     }
 

@@ -18,6 +18,7 @@ import torch
 from accelerate import Accelerator
 
 from datpo.config import read_settings
+from datpo.core.errors import InputError
 from datpo.core.files import whole_folder
 from datpo.core.problem import Problem, load_problems
 from datpo.core.saved import SavedTree, save_trees
@@ -42,6 +43,7 @@ from datpo.search.budget import Progress
 from datpo.search.rollout import Growing, Leaf, Rollouts, Signal, under_way
 from datpo.search.signals import closing, sentence_numbers, step_numbers
 
+IDLE_STEPS = 100  # so many steps without a single update are a run that will make none
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 
 
@@ -56,12 +58,21 @@ def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log:
     run = Run(settings, load_problems(problems), load_policy(model), work / "trees")
     folder = run_folder(work, config, problems, model)
     state = load_state(folder, run.policy.model, run.learner.optimizer)
+    if state.step == 0:
+        shutil.rmtree(work / "trees", ignore_errors=True)  # of a run with other settings
     training_log = TrainingLog(folder, state.step)
     stop = _stop_on_sigterm()
     bar = ProgressLines(run.name, 100.0, "%", 100 * run.duration.fraction(state))
+    updated = state.step
     while not run.duration.over(state):
         before, spent = run.duration.fraction(state), run.duration.reached(state)
         row = run.step(state)
+        updated = state.step if row["updates"] else updated
+        if state.step - updated >= IDLE_STEPS:
+            raise InputError(
+                f"{run.name}: {IDLE_STEPS} steps without an update, as nothing was left to train of any of them; the "
+                "problems are too hard or too easy for the model, or max_new_tokens too few for an answer"
+            )
         row["reached"] = sorted(run.duration.reached(state) - spent)
         for unit in row["reached"] if len(run.duration.amounts) > 1 else ():
             with whole_folder(folder / REACHED / unit) as target:

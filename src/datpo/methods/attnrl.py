@@ -4,9 +4,9 @@ Differences from TreeRL:
 1. Forks (ATB). A base rollout is forked at the start of `max_forks` steps: the earliest of the fifth with the highest
    forward context influence, y = max over layers and heads of the attention that steps at least 4 later pay to it.
 2. Adaptive sampling (ADS). With z the share of right base rollouts, ceil(exp(-z) roots) of them are forked: all of
-   the minority, right or wrong, and others by lot. A problem with z = 1 is forked only if its mean influence is at
-   least the running mean of such problems. Rollouts that were not forked are not trained, nor problems whose other
-   leaves all have the same reward.
+   the minority, right or wrong, and others by lot (the first ones where all are alike). A problem with z = 1 is
+   forked only if its mean influence is at least the running mean of such problems. Rollouts that were not forked are
+   not trained, nor problems whose other leaves all have the same reward.
 3. Prompts. The number of problems follows the leaves that were left to train, towards as many as full trees would
    give: B <- round(0.9 B + 0.1 (wanted / left) B).
 4. Pipeline. The base rollouts of the next step are sampled together with the branches of this one.
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import global_and_local
-from datpo.methods.base import Aggregate, Clip, Keep, Method, every_branch
+from datpo.methods.base import Aggregate, Clip, Keep, Method, at_least, every_branch
 from datpo.search.budget import Budget, Plan, Progress, Statistics, ceiling, static
 from datpo.search.forks import influential_steps, on_bases, step_influences
 
@@ -44,6 +44,7 @@ def build(
     off_policy: bool = True,
 ) -> Method:
     """AttnRL with trees of at most roots x (1 + max_forks x siblings) leaves."""
+    at_least(1, max_forks=max_forks, siblings=siblings)
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return global_and_local(tree)

@@ -23,6 +23,17 @@ Clip = Sequence[float] | Literal["none"]  # [low, high], or no clipping at all
 Keep = Callable[[RolloutTree], NDArray[np.bool_]]
 
 
+def at_least(fewest: int, **numbers: int) -> None:
+    """Refuse numbers with which a method would do nothing.
+
+    Raises:
+        ValueError: one is below `fewest`; it is named.
+    """
+    for name, number in numbers.items():
+        if number < fewest:
+            raise ValueError(f"{name} must be at least {fewest}, not {number}")
+
+
 def every_branch(tree: RolloutTree) -> NDArray[np.bool_]:
     """Everything that was sampled is trained (L,)."""
     return np.ones(len(tree.branches), dtype=bool)
@@ -79,10 +90,7 @@ class Method:
         Raises:
             ValueError: a number is out of range; it is named.
         """
-        if self.roots < 1:
-            raise ValueError(f"roots must be at least 1, not {self.roots}")
-        if self.rounds < 1:
-            raise ValueError(f"rounds must be at least 1, not {self.rounds}")
+        at_least(1, roots=self.roots, rounds=self.rounds)
         low, high = self.clip_range
         if not (0 <= low <= 1 and high >= 0):
             raise ValueError(f"clip must be [low in 0..1, high >= 0], not [{low}, {high}]")
@@ -92,5 +100,7 @@ class Method:
         """How far below and above 1 the ratio may go; without clipping to 0 and to infinity."""
         if isinstance(self.clip, str):
             return 1.0, math.inf
+        if len(self.clip) != 2:
+            raise ValueError(f"clip must be two numbers, [low, high], or none, not {list(self.clip)}")
         low, high = self.clip
         return low, high

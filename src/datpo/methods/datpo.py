@@ -20,7 +20,7 @@ from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import linear_schedule
 from datpo.credit.diversity import released_groups, siblings
 from datpo.credit.values import VALUES, RootValue, start_values, value_of_root
-from datpo.methods.base import Aggregate, Clip, Method
+from datpo.methods.base import Aggregate, Clip, Method, at_least
 from datpo.search.budget import Progress, difficulty_adaptive, static
 from datpo.search.forks import named
 
@@ -45,6 +45,9 @@ def build(
     off_policy: bool = False,
 ) -> Method:
     """DATPO with trees of at most roots x (1 + max_forks x max_siblings) leaves."""
+    at_least(1, max_forks=max_forks, max_siblings=max_siblings)
+    if len(alpha) != 2:
+        raise ValueError(f"alpha must be two numbers, the first and the last, not {list(alpha)}")
     start, end = alpha
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import centred, of_leaves
-from datpo.methods.base import Aggregate, Clip, Method
+from datpo.methods.base import Aggregate, Clip, Method, at_least
 from datpo.search.budget import Progress
 
 
 def build(roots: int, clip: Clip, aggregate: Aggregate = "constant") -> Method:
     """Dr.GRPO with `roots` samples per problem."""
+    at_least(2, roots=roots)  # one alone has no advantage
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return of_leaves(tree, centred(tree.rewards_L))

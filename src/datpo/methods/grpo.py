@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import group_normalised, of_leaves
-from datpo.methods.base import Aggregate, Clip, Method
+from datpo.methods.base import Aggregate, Clip, Method, at_least
 from datpo.search.budget import Progress
 
 
 def build(roots: int, clip: Clip, aggregate: Aggregate = "token_mean", sample_std: bool = False) -> Method:
     """GRPO with `roots` samples per problem."""
+    at_least(2, roots=roots)  # one alone has no advantage
 
     def credit(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return of_leaves(tree, group_normalised(tree.rewards_L, sample_std))

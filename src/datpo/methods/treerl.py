@@ -14,7 +14,7 @@ from typing import Literal
 
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.advantages import global_and_local, global_and_local_released
-from datpo.methods.base import Aggregate, Clip, Method
+from datpo.methods.base import Aggregate, Clip, Method, at_least
 from datpo.search.budget import Progress, static
 from datpo.search.forks import least_sure
 
@@ -32,6 +32,7 @@ def build(
     credit: Literal["paper", "released"] = "paper",
 ) -> Method:
     """TreeRL with trees of roots x (1 + forks x siblings x rounds) leaves."""
+    at_least(1, forks=forks, siblings=siblings)
 
     def advantages(tree: RolloutTree, progress: Progress, diversity_B: Floats) -> Floats:
         return CREDITS[credit](tree)

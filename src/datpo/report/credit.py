@@ -100,7 +100,8 @@ def _mean_advantages(method: Method, whole: CreditedTree) -> list[float | None]:
     if method.unit == "blocks":
         return [float(advantage) for advantage in advantages]
     advantages_LB = np.broadcast_to(advantages, (len(tree.branches), len(tree.blocks)))
-    trained = [[leaf for leaf in block.leaves if leaf in whole.units] for block in tree.blocks]
+    units = set(whole.units)
+    trained = [[leaf for leaf in block.leaves if leaf in units] for block in tree.blocks]
     return [float(advantages_LB[leaves, index].mean()) if leaves else None for index, leaves in enumerate(trained)]
 
 

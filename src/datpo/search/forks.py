@@ -70,7 +70,7 @@ def named(name: str, after_first_token: bool, fill: bool = False) -> ForkRule:
         ValueError: there is no rule of that name.
     """
     if name not in RULES:
-        raise ValueError(f"the fork rule must be one of {', '.join(RULES)}, not {name!r}")
+        raise ValueError(f"fork_rule must be one of {', '.join(RULES)}, not {name!r}")
     build, signals = RULES[name]
     positions = build(after_first_token)
     return on_bases(filled(positions) if fill else positions, signals)

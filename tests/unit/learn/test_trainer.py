@@ -301,6 +301,22 @@ def test_a_training_key_the_checker_cannot_parse_stops_the_run_by_name(tmp_path,
         Job(tmp_path, settings("grpo", {"steps": 1}), path, base_checkpoint).run()
 
 
+def test_a_run_that_never_updates_ends_with_an_error(tmp_path, base_checkpoint, easy_problems, monkeypatch):
+    monkeypatch.setattr("datpo.learn.trainer.IDLE_STEPS", 3)
+    # no answer fits into two tokens: every leaf is wrong, and AttnRL drops such problems
+    config = settings("attnrl", {"updates": 4}, max_new_tokens=2, save_trees=[1])
+    with pytest.raises(InputError, match="train small attnrl seed 0: 3 steps without an update"):
+        Job(tmp_path, config, easy_problems, base_checkpoint).run()
+
+
+def test_trees_of_a_run_with_other_settings_are_not_left_beside_new_ones(tmp_path, base_checkpoint, easy_problems):
+    job = Job(tmp_path, settings("grpo", {"steps": 2}, save_trees=[2]), easy_problems, base_checkpoint)
+    job.run()
+    job.config.write_text(yaml.safe_dump(settings("grpo", {"steps": 1}, save_trees=[1])))
+    job.run()
+    assert [path.name for path in (job.options["work"] / "trees").iterdir()] == ["step-000001.jsonl"]
+
+
 def test_a_folder_that_is_no_checkpoint_is_named(tmp_path, easy_problems):
     (tmp_path / "model").mkdir()
     with pytest.raises(InputError, match=r"model: no checkpoint here"):

@@ -1,10 +1,13 @@
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from tests.trees import branch, tree, tree_b
 
+from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.credit.advantages import group_normalised, of_leaves
 from datpo.learn.loss import clipped_loss
@@ -12,6 +15,7 @@ from datpo.learn.minibatch import credited, gather, units_of
 from datpo.methods import load, names
 from datpo.search.budget import Progress
 
+ROOT = Path(__file__).resolve().parents[3]
 GRPO = {"roots": 4, "clip": [0.2, 0.28]}
 
 
@@ -90,7 +94,7 @@ def test_leaf_advantages_reach_all_blocks_of_the_path_and_no_other():
         ("grop", GRPO, "method 'grop' has no module src/datpo/methods/grop.py"),
         ("grpo", {**GRPO, "root": 4}, "has no number 'root'; it takes: roots, clip"),
         ("grpo", {"roots": 4}, "needs the number 'clip'"),
-        ("grpo", {**GRPO, "roots": 0}, "roots must be at least 1"),
+        ("grpo", {**GRPO, "roots": 0}, "roots must be at least 2"),
         ("grpo", {**GRPO, "clip": [1.2, 0.2]}, "clip must be"),
         ("grpo", {**GRPO, "aggregate": "mean"}, "aggregate must be one of token_mean"),
     ],
@@ -98,3 +102,23 @@ def test_leaf_advantages_reach_all_blocks_of_the_path_and_no_other():
 def test_bad_numbers_are_named(name, numbers, message):
     with pytest.raises(InputError, match=message.replace("(", r"\(").replace("[", r"\[")):
         load(name, numbers)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "said"),
+    [
+        ("grpo", {"roots": 1}, "roots must be at least 2, not 1"),
+        ("dr_grpo", {"roots": 1}, "roots must be at least 2, not 1"),
+        ("treerl", {"siblings": 0}, "siblings must be at least 1, not 0"),
+        ("treerl", {"rounds": 0}, "rounds must be at least 1, not 0"),
+        ("attnrl", {"max_forks": 0}, "max_forks must be at least 1, not 0"),
+        ("datpo", {"max_siblings": 0}, "max_siblings must be at least 1, not 0"),
+        ("datpo", {"alpha": [1, 2, 3]}, "alpha must be two numbers, the first and the last, not [1, 2, 3]"),
+        ("datpo", {"fork_rule": "sentences"}, "fork_rule must be one of random, fixed-seg, atb"),
+        ("grpo", {"clip": [0.2]}, "clip must be two numbers, [low, high], or none, not [0.2]"),
+    ],
+)
+def test_numbers_with_which_a_method_would_do_nothing_are_refused(name, number, said):
+    usual = read_settings(ROOT / f"config/methods/{name}.yaml")
+    with pytest.raises(InputError, match=re.escape(f"method {name!r}: {said}")):
+        load(name, {**usual, **number})

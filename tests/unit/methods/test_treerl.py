@@ -109,7 +109,7 @@ def problems(count):
 
 @pytest.mark.parametrize(
     ("shape", "leaves"),  # M (1 + N T L)
-    [((6, 2, 1, 2), 30), ((4, 3, 1, 4), 52), ((3, 2, 2, 2), 27), ((2, 1, 3, 2), 14), ((1, 2, 1, 0), 1)],
+    [((6, 2, 1, 2), 30), ((4, 3, 1, 4), 52), ((3, 2, 2, 2), 27), ((2, 1, 3, 2), 14), ((1, 2, 1, 1), 3)],
 )
 def test_treerl_leaves(shape, leaves):
     engine = Remembering(ENDLESS)
