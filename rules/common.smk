@@ -115,12 +115,12 @@ def folder_of(wildcards, output) -> str:
 
 def checkpoint_of(wildcards) -> str:
     """The folder with all checkpoints of a run."""
-    return RUN.format(**dict(wildcards)) + "/checkpoint"
+    return f"{RUN}/checkpoint".format(**dict(wildcards))
 
 
 def checkpoint_at(wildcards) -> str:
     """The checkpoint to be sampled."""
-    return checkpoint_of(wildcards) + wildcards.at.replace("/at-", "/")
+    return str(Path(checkpoint_of(wildcards), wildcards.at.rpartition("-")[2]))
 
 
 def problems_of(wildcards) -> str:
@@ -141,6 +141,28 @@ def model_job(hours: int) -> dict:
         "mem_mb": lambda wildcards, attempt: attempt * jobs["memory_gb"] * 1000,
     }
     return resources | ({"gpu": jobs["gpus"]} if jobs["gpus"] else {})
+
+
+# With several durations the checkpoint that first had spent each is evaluated too.
+BUDGETS = [
+    unit
+    for unit in DURATIONS
+    if all(
+        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
+        for run in config["runs"].values()
+    )
+]
+
+
+def tables_at(kind: str):
+    """The tables at equal budgets; asking for them where there can be none is a mistake."""
+
+    def paths(wildcards) -> list[str]:
+        if not BUDGETS:
+            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
+        return expand(rules.table_at.output[kind], unit=BUDGETS)
+
+    return paths
 
 
 SETS = ["train", "validation", *map(set_of, config["benchmarks"])]

@@ -7,17 +7,6 @@ METRICS_FILES = expand(
 TRAINING_LOGS = expand("{folder}/metrics.jsonl", folder=TRAINED_RUNS)
 
 
-# With several durations the checkpoint that first had spent each is evaluated too.
-BUDGETS = [
-    unit
-    for unit in DURATIONS
-    if all(
-        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
-        for run in config["runs"].values()
-    )
-]
-
-
 # No verb reads this file; as an input it makes tables and figures anew for another list of runs, seeds or benchmarks.
 # Snakemake's own look at changed inputs is not enough: it skips all jobs behind a planned one, even where they are
 # behind it through `ancient` inputs alone and so are not planned themselves.
@@ -95,17 +84,6 @@ use rule table2 as table_at with:
 
 # One table of them all, if there are any.
 BUDGET_TABLE = [f"{RESULTS}/tables/budgets.md"] if BUDGETS else []
-
-
-def tables_at(kind: str):
-    """The tables at equal budgets; asking for them where there can be none is a mistake."""
-
-    def paths(wildcards) -> list[str]:
-        if not BUDGETS:
-            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
-        return expand(rules.table_at.output[kind], unit=BUDGETS)
-
-    return paths
 
 
 rule budgets:
