@@ -90,10 +90,15 @@ def read_json(path: str | Path) -> Any:
 
 
 def read_jsonl(path: str | Path) -> list[Row]:
-    """Read a JSON Lines file.
+    """The rows of a JSON Lines file, as `located_rows` reads them."""
+    return [row for _, row in located_rows(path)]
+
+
+def located_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
+    """Every row with its place, `FILE: line N`; a blank line is counted but gives no row.
 
     Raises:
-        InputError: the file is missing, or a line (often the last, of a truncated file) is no JSON object.
+        InputError: the file is missing or no UTF-8 text, or a line is no JSON object.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
@@ -101,15 +106,14 @@ def read_jsonl(path: str | Path) -> list[Row]:
         raise InputError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error})") from None
-    rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
+        place = f"{path}: line {number}"
         try:
             row = json.loads(line)
-        except ValueError:
-            raise InputError(f"{path}: line {number} is not JSON (is the file truncated?)") from None
+        except (ValueError, RecursionError):
+            raise InputError(f"{place} is not JSON (is the file truncated?)") from None
         if not isinstance(row, dict):
-            raise InputError(f"{path}: line {number} is not a JSON object")
-        rows.append(row)
-    return rows
+            raise InputError(f"{place} is not a JSON object")
+        yield place, row

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from datpo.core.errors import InputError
-from datpo.core.files import read_jsonl, write_jsonl
+from datpo.core.files import Row, read_jsonl, write_jsonl
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,7 @@ def load_problems(path: str | Path) -> list[Problem]:
     seen: set[str] = set()
     for number, row in enumerate(read_jsonl(path), start=1):
         where = f"{path}: problem {row.get('id', f'in row {number}')!r}"
-        for key in ("id", "problem", "answer"):
-            if row.get(key) is None or not str(row[key]).strip():
-                raise InputError(f"{where}: field {key!r} is missing or empty")
-        problem = Problem(
-            id=str(row["id"]),
-            problem=str(row["problem"]),
-            answer=str(row["answer"]),
-            level=row.get("level"),
-            subject=row.get("subject"),
-            source=str(row.get("source") or ""),
-        )
+        problem = problem_of(where, row)
         if problem.id in seen:
             raise InputError(f"{where}: the id occurs twice; ids must be unique within a file")
         seen.add(problem.id)
@@ -55,6 +45,25 @@ def load_problems(path: str | Path) -> list[Problem]:
     if not problems:
         raise InputError(f"{path}: no problems in this file")
     return problems
+
+
+def problem_of(where: str, row: Row) -> Problem:
+    """The problem that a row of a file describes.
+
+    Raises:
+        InputError: a missing or empty field; `where` the row stands is told.
+    """
+    for key in ("id", "problem", "answer"):
+        if row.get(key) is None or not str(row[key]).strip():
+            raise InputError(f"{where}: field {key!r} is missing or empty")
+    return Problem(
+        id=str(row["id"]),
+        problem=str(row["problem"]),
+        answer=str(row["answer"]),
+        level=row.get("level"),
+        subject=row.get("subject"),
+        source=str(row.get("source") or ""),
+    )
 
 
 def questions_hash(problems: Sequence[Problem]) -> str:

@@ -1,10 +1,8 @@
-"""Rows of a JSON Lines file with the place where each stands, so that a mistake in one can be named."""
+"""Values in the rows of a file, each checked; a mistake is told with the place where it stands."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -14,31 +12,6 @@ from datpo.core.files import Row
 from datpo.core.tree import Floats, Ints
 
 LARGEST = 2**63 - 1
-
-
-def located_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
-    """Every row with its place, `FILE: line N`; a blank line is counted but gives no row.
-
-    Raises:
-        InputError: the file is missing or no UTF-8 text, or a line is no JSON object.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error})") from None
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        place = f"{path}: line {number}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            raise InputError(f"{place} is not JSON (is the file truncated?)") from None
-        if not isinstance(row, dict):
-            raise InputError(f"{place} is not a JSON object")
-        yield place, row
 
 
 def object_of(place: str, value: Any, needed: Collection[str], optional: Collection[str]) -> Row:

@@ -14,9 +14,9 @@ from typing import Any, get_args
 import numpy as np
 
 from datpo.core.errors import InputError
-from datpo.core.files import Row, write_jsonl
-from datpo.core.problem import Problem
-from datpo.core.rows import located_rows, number, numbers, object_of, whole_number, whole_numbers
+from datpo.core.files import Row, located_rows, write_jsonl
+from datpo.core.problem import Problem, problem_of
+from datpo.core.rows import number, numbers, object_of, whole_number, whole_numbers
 from datpo.core.tree import Branch, Finish, Floats, Ints, RolloutTree
 
 VERSION = 1
@@ -172,20 +172,8 @@ def _tree(place: str, row: Row) -> RolloutTree:
 
 
 def _problem(place: str, value: Any) -> Problem:
-    """The problem, by the conventions of `load_problems`."""
-    needed = ("id", "problem", "answer")
-    row = object_of(f"{place}: its problem", value, needed, optional=("level", "subject", "source"))
-    for key in needed:
-        if row[key] is None or not str(row[key]).strip():
-            raise InputError(f"{place}: its problem: field {key!r} is empty")
-    return Problem(
-        id=str(row["id"]),
-        problem=str(row["problem"]),
-        answer=str(row["answer"]),
-        level=row.get("level"),
-        subject=row.get("subject"),
-        source=str(row.get("source") or ""),
-    )
+    needed, optional = ("id", "problem", "answer"), ("level", "subject", "source")
+    return problem_of(f"{place}: its problem", object_of(f"{place}: its problem", value, needed, optional))
 
 
 def _branch(place: str, value: Any) -> Branch:

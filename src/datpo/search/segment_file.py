@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from datpo.core.errors import InputError
-from datpo.core.files import Row
-from datpo.core.rows import located_rows
+from datpo.core.files import Row, located_rows
 from datpo.search.segment import sentences
 
 
