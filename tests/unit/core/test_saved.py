@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.trees import branch, random_trees, tree, tree_a
 
@@ -43,6 +43,7 @@ def saved_trees(draw):
     )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine draws slowly
 @given(st.lists(saved_trees(), max_size=3))
 def test_what_is_saved_comes_back_as_it_was(tmp_path_factory, trees):
     path = tmp_path_factory.mktemp("saved") / "trees.jsonl"
