@@ -17,7 +17,7 @@ from datpo.evaluate.verify import grade_all
 from datpo.learn.loss import clipped_loss
 from datpo.learn.prompts import cut_at_stop, prompt_tokens
 from datpo.search.budget import Progress, difficulty_adaptive
-from datpo.search.rollout import Origin, Rollouts
+from datpo.search.rollout import Origin, Rollouts, under_way
 from tests.models import small_policy
 from tests.trees import PROBLEM, branch, tree
 
@@ -73,7 +73,7 @@ def test_sampler_and_trainer_see_the_same_distribution():
 def test_budgets(name):
     given, expected = case(name)
     grown = tree(*(branch(None, 0, 5, reward) for reward in given["root_rewards"]))
-    plan = difficulty_adaptive(given["bp_max"], given["bn_max"])(grown, Progress())
+    plan = difficulty_adaptive(given["bp_max"], given["bn_max"])(grown, Progress(), np.random.default_rng(0))
     assert (plan.forks, plan.siblings) == (expected["bp"], expected["bn"])
 
 
@@ -89,8 +89,8 @@ def test_tokens_of_a_tree():
 def test_new_tokens_are_reduced_and_the_prompt_never_cut():
     given, expected = case("B025")
     rollouts = Rollouts(None, None, {}, given["max_new_tokens"], given["max_model_len"])
-    prompted = tree(prompt=np.arange(given["prompt_tokens"]))
-    request = rollouts._request(prompted, Origin(None, 0), [], 0)
+    (prompted,) = under_way([tree(prompt=np.arange(given["prompt_tokens"]))], 0)
+    request = rollouts._request(prompted, Origin(None, 0), 0)
     assert request.max_new_tokens == expected["error_or_reduced_to"]
     assert len(request.context) == given["prompt_tokens"]
 
