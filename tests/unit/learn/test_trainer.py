@@ -110,7 +110,12 @@ def same(ours, theirs):
 
 # AttnRL has base rollouts waiting to be forked when it is killed, and a running mean and a number of prompts to keep
 @pytest.mark.parametrize(
-    ("method", "steps"), [pytest.param("grpo", 40, marks=pytest.mark.slow), ("datpo", 40), ("attnrl", 20)]
+    ("method", "steps"),
+    [
+        pytest.param("grpo", 40, marks=pytest.mark.slow),
+        pytest.param("datpo", 40, marks=pytest.mark.slow),
+        ("attnrl", 20),
+    ],
 )
 def test_half_the_steps_a_kill_and_the_rest_are_the_whole(tmp_path, base_checkpoint, easy_problems, method, steps):
     config = settings(method, {"steps": steps}, state_every=steps // 4)
