@@ -26,6 +26,7 @@ def grader(
     """
 
     def grade(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
+        """Reward and verdict of each leaf, in order."""
         texts = [cut_at_stop(policy.decode(_tokens(tree, leaf, graded)), stops) for tree, leaf in leaves]
         verdicts = grade_all(domain, [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)])
         return [

@@ -180,6 +180,7 @@ def influential_steps(after_first_token: bool, spacing: int = 0) -> Positions:
     """
 
     def positions(branch: Branch, forks: int, rng: np.random.Generator) -> list[int]:
+        """The K earliest candidates that stand far enough apart, else the earliest steps."""
         starts_S, influence_S = step_influences(branch)
         high_S = np.flatnonzero(influence_S >= _threshold(influence_S))
         candidates: list[int] = []
