@@ -33,6 +33,7 @@ VERBS = {
     "budgets": "datpo.report.budgets:budget_table",
     "figure-passk": "datpo.report.figures:pass_at_k_figure",
     "figure-curves": "datpo.report.figures:learning_curves",
+    "grade": "datpo.evaluate.grade:grade_file",
     "segment": "datpo.search.segment_file:segment",
     "credit": "datpo.report.credit:credit",
 }

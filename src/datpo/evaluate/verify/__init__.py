@@ -13,7 +13,8 @@ What counts as right in the domain `math`:
 * Words are compared without regard to case, single letters (choices, variables) with it.
 * A key that is empty, broken off, prose pointing elsewhere or unread mathematics is a `bad_key`: never a reward.
 
-Add a domain by writing a class with the three methods of `Domain` and naming it here.
+Add a domain by writing a class with the three methods of `Domain` and naming it here; docs/checker.md shows the
+conventions in one table.
 """
 
 from __future__ import annotations
@@ -23,21 +24,41 @@ from types import MappingProxyType
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.evaluate.verify.math import Mathematics
+from datpo.evaluate.verify.math import RELEASED, WITH_FALLBACK, Mathematics
 from datpo.evaluate.verify.moves import Moves
 from datpo.evaluate.verify.verdict import VERDICTS, Domain, Verdict
 
-__all__ = ["DOMAINS", "VERDICTS", "Domain", "Verdict", "grade_all"]
+__all__ = ["CHECKERS", "DOMAINS", "VERDICTS", "Domain", "Verdict", "checker_of", "grade_all"]
 
 DOMAINS: Mapping[str, Domain] = MappingProxyType({"math": Mathematics(), "moves": Moves()})
+# Checker -> the domains it knows: the one we stand for, the same with guesses at answers without a box, the release's.
+CHECKERS: Mapping[str, Mapping[str, Domain]] = MappingProxyType(
+    {
+        "own": DOMAINS,
+        "own_unboxed": {"math": Mathematics(rules=WITH_FALLBACK)},
+        "datpo_release": {"math": Mathematics(rules=RELEASED)},
+    }
+)
 
 
-def grade_all(domain: str, pairs: Sequence[tuple[Problem, str]]) -> list[Verdict]:
-    """The verdicts on (problem, response) pairs of one domain, in their order; safe from any thread.
+def checker_of(domain: str, checker: str = "own") -> Domain:
+    """The checker of that name for a domain.
 
     Raises:
-        InputError: the domain is unknown.
+        InputError: there is none; the names there are get listed.
     """
     if domain not in DOMAINS:
         raise InputError(f"unknown domain {domain!r}; choose one of: {', '.join(DOMAINS)}")
-    return DOMAINS[domain].grade_all(pairs)
+    known = [name for name, domains in CHECKERS.items() if domain in domains]
+    if checker not in known:
+        raise InputError(f"no checker {checker!r} for domain {domain!r}; choose one of: {', '.join(known)}")
+    return CHECKERS[checker][domain]
+
+
+def grade_all(domain: str, pairs: Sequence[tuple[Problem, str]], checker: str = "own") -> list[Verdict]:
+    """The verdicts on (problem, response) pairs of one domain, in their order; safe from any thread.
+
+    Raises:
+        InputError: the domain or the checker is unknown.
+    """
+    return checker_of(domain, checker).grade_all(pairs)

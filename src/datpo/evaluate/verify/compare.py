@@ -18,6 +18,7 @@ from datpo.evaluate.verify.single import same_value
 from datpo.evaluate.verify.values import plain_number, ungrouped
 
 DEEPEST = 100  # nested brackets
+WARM_UP = [(r"\frac{1}{2}", r"x \mapsto 5"), ("f(x)+1", "1+f(y)"), (r"\{x\}", r"\log_{2} a_1")]  # loads Math-Verify
 
 
 def quick(gold: str, answer: str) -> str | None:

@@ -1,18 +1,17 @@
-"""The domain `math`: a boxed answer against a key, both in LaTeX.
+r"""The domain `math`: a boxed answer against a key, both in LaTeX.
 
-Two steps: `boxed.find_answer` finds the answer, `compare` says whether it is the key's. The second can be made to
-run for ever by hostile text and runs in killable workers (`pool`); only what needs no computing is decided here.
+Two steps: finding the answer, and saying whether it is the key's. The second can be made to run for ever by hostile
+text and happens in killable workers (`pool`); only what needs no computing is decided here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from datpo.core.problem import Problem
-from datpo.evaluate.verify.boxed import find_answer
-from datpo.evaluate.verify.compare import judge, quick
-from datpo.evaluate.verify.keys import is_no_key
+from datpo.evaluate.verify import boxed, compare, keys, released, unboxed
 from datpo.evaluate.verify.pool import Pair, Pool, shared_pool
 from datpo.evaluate.verify.verdict import Verdict
 
@@ -20,14 +19,46 @@ REMEMBERED = 100_000  # verdicts, some 30 MB
 LONGEST_REMEMBERED = 200  # characters of an answer; longer ones seldom come twice
 
 
+@dataclass(frozen=True)
+class Rules:
+    """A checker's idea of an answer and of its being right.
+
+    Attributes:
+        name: for the header of a scores file, with the version of what it stands on.
+        find: the answer in a response; None if there is none.
+        is_no_key: whether no answer can be compared with a key.
+        quick: the verdict on (key, answer) where no computing is needed, else None.
+        module: whose `judge` the workers call for the others.
+    """
+
+    name: str
+    find: Callable[[str], str | None]
+    is_no_key: Callable[[str], bool]
+    quick: Callable[[str, str], str | None]
+    module: str
+
+
+OWN = Rules(f"rules, Math-Verify {version('math-verify')}", boxed.find_answer, keys.is_no_key, compare.quick, "compare")
+WITH_FALLBACK = Rules(
+    f"{OWN.name}, unboxed fallback",
+    lambda response: boxed.find_answer(response) or unboxed.find_unboxed(response),
+    OWN.is_no_key,
+    OWN.quick,
+    OWN.module,
+)
+RELEASED = Rules(
+    f"DATPO's release, SymPy {version('sympy')}", released.find_answer, lambda gold: False, released.quick, "released"
+)
+
+
 def grade(gold: str, response: str) -> Verdict:
     """The verdict on a response, worked out in this process and without a time limit."""
-    answer = find_answer(response)
-    if is_no_key(gold):
+    answer = OWN.find(response)
+    if OWN.is_no_key(gold):
         return Verdict("bad_key", answer)
     if answer is None:
         return Verdict("no_answer", None)
-    return Verdict(judge(gold, answer), answer)
+    return Verdict(compare.judge(gold, answer), answer)
 
 
 class Mathematics:
@@ -35,13 +66,18 @@ class Mathematics:
 
     Args:
         pool: the workers; by default those all users of this process share, started when first needed.
+        rules: the checker.
     """
 
-    checker = f"rules, Math-Verify {version('math-verify')}"
-
-    def __init__(self, pool: Pool | None = None) -> None:
+    def __init__(self, pool: Pool | None = None, rules: Rules = OWN) -> None:
+        self.rules = rules
         self._pool = pool
         self._known: dict[Pair, str] = {}
+
+    @property
+    def checker(self) -> str:
+        """The name of the checker, with the version of what it stands on."""
+        return self.rules.name
 
     def grade(self, problem: Problem, response: str) -> Verdict:
         """The verdict on one response."""
@@ -49,7 +85,7 @@ class Mathematics:
 
     def grade_all(self, pairs: Sequence[tuple[Problem, str]]) -> list[Verdict]:
         """The verdicts on many responses, in their order."""
-        answers = [find_answer(response) for _, response in pairs]
+        answers = [self.rules.find(response) for _, response in pairs]
         judged = self._judge(
             [(problem.answer, answer) for (problem, _), answer in zip(pairs, answers, strict=True) if answer]
         )
@@ -58,7 +94,7 @@ class Mathematics:
             if answer:
                 verdict = judged[problem.answer, answer]
             else:
-                verdict = "bad_key" if is_no_key(problem.answer) else "no_answer"
+                verdict = "bad_key" if self.rules.is_no_key(problem.answer) else "no_answer"
             verdicts.append(Verdict(verdict, answer))
         return verdicts
 
@@ -73,13 +109,13 @@ class Mathematics:
         verdicts: dict[Pair, str] = {}
         hard: list[Pair] = []
         for pair in dict.fromkeys(pairs):
-            verdict = quick(*pair) or self._known.get(pair)
+            verdict = self.rules.quick(*pair) or self._known.get(pair)
             if verdict is None:
                 hard.append(pair)
             else:
                 verdicts[pair] = verdict
         if hard:
-            pool = self._pool or shared_pool()
+            pool = self._pool or shared_pool(self.rules.module)
             judged = dict(zip(hard, pool.judge(hard), strict=True))
             verdicts.update(judged)
             self._remember(judged)

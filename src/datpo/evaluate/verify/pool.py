@@ -44,11 +44,18 @@ class Pool:
         workers: how many; by default one for each CPU this process may use.
         seconds: time limit for one item.
         megabytes: memory limit for one item.
+        module: the module of this package whose `judge` compares.
     """
 
-    def __init__(self, workers: int | None = None, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        seconds: float = SECONDS,
+        megabytes: int = MEGABYTES,
+        module: str = "compare",
+    ) -> None:
         self.workers = workers or min(MOST_WORKERS, _cpus())
-        self.seconds, self.megabytes = seconds, megabytes
+        self.seconds, self.megabytes, self.module = seconds, megabytes, module
         self._owner = os.getpid()
         self._closed = False
         self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="answer-checker")
@@ -58,7 +65,7 @@ class Pool:
         atexit.register(self.close)
 
     def judge(self, pairs: Sequence[Pair]) -> list[str]:
-        """The verdict of `compare.judge` on each (key, answer), in order; `timeout` where it hit a limit.
+        """The verdict of the module's `judge` on each (key, answer), in order; `timeout` where it hit a limit.
 
         Raises:
             RuntimeError: the pool is closed, or a worker cannot be started at all.
@@ -92,7 +99,7 @@ class Pool:
         worker = self._idle.get()
         try:
             for _ in range(2):  # a worker killed from outside is replaced, and its item tried once more
-                worker = worker or _Worker(self.seconds, self.megabytes)
+                worker = worker or _Worker(self.seconds, self.megabytes, self.module)
                 reply = worker.ask(pair)
                 if reply is not None:
                     return _verdict(reply, pair)
@@ -119,13 +126,13 @@ def _verdict(reply: str, pair: Pair) -> str:
 class _Worker:
     """One pair of processes, and the pipes to it."""
 
-    def __init__(self, seconds: float, megabytes: int) -> None:
+    def __init__(self, seconds: float, megabytes: int, module: str) -> None:
         self.seconds = seconds
         source = str(Path(datpo.__file__).parents[1])
         threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # each would map memory of its own
         path = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "datpo.evaluate.verify.worker", str(seconds), str(megabytes)],
+            [sys.executable, "-m", "datpo.evaluate.verify.worker", str(seconds), str(megabytes), module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **threads, "PYTHONPATH": path},
@@ -192,13 +199,14 @@ class _Worker:
         self._stdout.close()
 
 
-_shared: dict[int, Pool] = {}
+_shared: dict[tuple[int, str], Pool] = {}
 _shared_lock = threading.Lock()
 
 
-def shared_pool() -> Pool:
-    """The pool that all users in this process share; a forked process gets one of its own."""
+def shared_pool(module: str = "compare") -> Pool:
+    """The pool for a module that all users in this process share; a forked process gets one of its own."""
+    key = os.getpid(), module
     with _shared_lock:
-        if os.getpid() not in _shared:
-            _shared[os.getpid()] = Pool()
-        return _shared[os.getpid()]
+        if key not in _shared:
+            _shared[key] = Pool(module=module)
+        return _shared[key]
