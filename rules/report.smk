@@ -39,6 +39,11 @@ rule table2:
             caption="../workflow/report/differences.rst",
             category="Table 2",
         ),
+        scores=report(
+            f"{RESULTS}/tables/table2_scores.csv",
+            caption="../workflow/report/scores.rst",
+            category="Table 2",
+        ),
         markdown=f"{RESULTS}/tables/table2.md",
         latex=f"{RESULTS}/tables/table2.tex",
     log:
@@ -72,6 +77,7 @@ use rule table2 as table_at with:
     output:
         csv=f"{RESULTS}/tables/at-{{unit}}/table2.csv",
         differences=f"{RESULTS}/tables/at-{{unit}}/table2_differences.csv",
+        scores=f"{RESULTS}/tables/at-{{unit}}/table2_scores.csv",
         markdown=f"{RESULTS}/tables/at-{{unit}}/table2.md",
         latex=f"{RESULTS}/tables/at-{{unit}}/table2.tex",
     log:

@@ -28,7 +28,7 @@ def test_every_verb_exists_and_says_what_it_does(verb):
 
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, capsys):
     write_jsonl(tmp_path / "samples.jsonl", [{"kind": "poems"}])
-    (tmp_path / "c.yaml").write_text("truncated: wrong")
+    (tmp_path / "c.yaml").write_text("truncated: wrong\nchecker: own")
     arguments = [
         "--config",
         tmp_path / "c.yaml",

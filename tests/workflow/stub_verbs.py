@@ -54,7 +54,8 @@ def config(options: dict[str, list[str]]) -> None:
 
 
 def data(options: dict[str, list[str]]) -> None:
-    write(Path(options["out"][0]))
+    for name in ("out", "card", "set-aside"):
+        write(Path(options[name][0]))
     fail_if_told(yaml.safe_load(Path(options["config"][0]).read_text())["set"], "data")
 
 
@@ -96,7 +97,7 @@ def stopped(state: Path) -> None:
 
 
 def tables(options: dict[str, list[str]]) -> None:
-    for name in ("table2.csv", "table2_differences.csv", "table2.md", "table2.tex"):
+    for name in ("table2.csv", "table2_scores.csv", "table2_differences.csv", "table2.md", "table2.tex"):
         write(Path(options["out"][0]) / name, "\n".join(options["metrics"]))
 
 

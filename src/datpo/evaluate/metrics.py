@@ -21,7 +21,7 @@ from datpo.evaluate.bootstrap import Floats, Interval, Run, intervals
 from datpo.evaluate.majority import NO_VOTE, maj_at_k
 from datpo.evaluate.samples import by_problem, matching_problems, read_scores, refuse_bad_keys
 
-SETTINGS = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude"}
+SETTINGS = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude", "runs": 1}
 
 
 class Average(NamedTuple):
@@ -107,8 +107,9 @@ def metrics_file(config: Path, scores: Path, problems: Path, out: Path) -> None:
     """Count what a checkpoint got right on a benchmark, and write it with 95 % intervals over problems.
 
     Args:
-        config: YAML with `k` (a list), `bootstrap` (draws), `seed`, and `missing`: samples lost to an engine
-            error are left out ("exclude", the default, which lowers n of their problem) or count as "wrong".
+        config: YAML with `k` (a list), `bootstrap` (draws), `seed`, `missing`: samples lost to an engine
+            error are left out ("exclude", the default, which lowers n of their problem) or count as "wrong";
+            and `runs`: evaluation runs the samples are split into.
         scores: a scores file.
         problems: the benchmark's problems.
         out: the metrics as JSON; values are fractions, an interval's ends are null if there is one problem
@@ -130,35 +131,67 @@ def benchmark_metrics(
     """The metrics document of one benchmark, without its header: see `metrics_file`."""
     groups = by_problem(rows)
     names, ks = list(groups), list(settings["k"])
-    dropped = "missing" if settings["missing"] == "exclude" else None
-    kept = [[row for row in group if row["verdict"] != dropped] for group in groups.values()]
-    average = avg_at_k([[float(row["verdict"] == "right") for row in group] for group in kept], names)
-    n_P = [len(group) for group in kept]
-    correct_P = [sum(row["verdict"] == "right" for row in group) for group in kept]
-    passed_PK = pass_at_k(n_P, correct_P, ks, names)
-    voted_PK = maj_at_k(
-        [[row["verdict"] == "right" for row in group] for group in kept],
-        [[NO_VOTE if row["class"] is None else row["class"] for row in group] for group in kept],
-        ks,
-        settings["seed"],
-    )
-    found = intervals(
-        np.hstack([average.per_problem[:, None], passed_PK, voted_PK]),
-        settings["bootstrap"],
-        settings["seed"],
-    )
+    kept = [_kept(group, settings["missing"]) for group in groups.values()]
+    value_PV = _values(kept, names, ks, settings["seed"])
+    found = intervals(value_PV, settings["bootstrap"], settings["seed"])
     return {
         "n": header["n"],
         "problems": len(names),
         "avg": _document(found[0]),
         "pass": {str(k): _document(interval) for k, interval in zip(ks, found[1 : 1 + len(ks)], strict=True)},
         "maj": {str(k): _document(interval) for k, interval in zip(ks, found[1 + len(ks) :], strict=True)},
+        "runs": _runs(settings, groups, header["n"]),
         "rates": _rates(rows, header),
         "per_problem": [
-            {"problem": name, "level": known[name].level, "n": n, "correct": correct}
-            for name, n, correct in zip(names, n_P, correct_P, strict=True)
+            {
+                "problem": name,
+                "level": known[name].level,
+                "n": len(group),
+                "correct": sum(row["verdict"] == "right" for row in group),
+                "maj": dict(zip(map(str, ks), value_V[1 + len(ks) :].tolist(), strict=True)),
+            }
+            for name, group, value_V in zip(names, kept, value_PV, strict=True)
         ],
     }
+
+
+def _kept(group: Sequence[Row], missing: str) -> list[Row]:
+    """The samples of a problem that count."""
+    return [row for row in group if missing == "wrong" or row["verdict"] != "missing"]
+
+
+def _values(groups: Sequence[Sequence[Row]], names: Sequence[str], ks: Sequence[int], seed: int) -> Floats:
+    """For every problem its avg, pass@k for each k and maj@k for each k (P, 1 + 2K)."""
+    rights = [[row["verdict"] == "right" for row in group] for group in groups]
+    average = avg_at_k([list(map(float, right)) for right in rights], names)
+    passed_PK = pass_at_k([len(right) for right in rights], [sum(right) for right in rights], ks, names)
+    votes = [[NO_VOTE if row["class"] is None else row["class"] for row in group] for group in groups]
+    return np.hstack([average.per_problem[:, None], passed_PK, maj_at_k(rights, votes, ks, seed)])
+
+
+def _runs(settings: Mapping[str, Any], groups: Mapping[str, Sequence[Row]], n: int) -> dict[str, Any]:
+    """The same means within each evaluation run: samples 0 to n/R - 1 of every problem are the first run, and so on.
+
+    Only k that every problem has samples for in every run are there. Of one run, or if a problem lost all its
+    samples of a run, there is nothing to say.
+    """
+    count = settings["runs"]
+    size, rest = divmod(n, count)
+    if rest:
+        raise InputError(f"{n} samples of each problem cannot be split evenly into {count} evaluation runs")
+    runs = [
+        [_kept(group[run * size : (run + 1) * size], settings["missing"]) for group in groups.values()]
+        for run in range(count)
+    ]
+    least = min(len(group) for run in runs for group in run)
+    if count == 1 or not least:
+        return {"count": count, "n": size, "avg": [], "pass": {}, "maj": {}}
+    ks = [k for k in settings["k"] if k <= least]
+    asked = ks or [1]
+    means_RV = np.array([_values(run, list(groups), asked, settings["seed"]).mean(axis=0) for run in runs])
+    average, *at_k = means_RV.T.tolist()
+    named = [dict(zip(map(str, ks), values, strict=False)) for values in (at_k[: len(asked)], at_k[len(asked) :])]
+    return {"count": count, "n": size, "avg": average, "pass": named[0], "maj": named[1]}
 
 
 def _rates(rows: Sequence[Row], header: Mapping[str, Any]) -> dict[str, float]:
@@ -182,8 +215,8 @@ def _settings(config: Path) -> dict[str, Any]:
     ks = settings["k"]
     if not isinstance(ks, list) or not ks or any(type(k) is not int or k < 1 for k in ks) or len(set(ks)) < len(ks):
         raise InputError(f"{config}: `k` must be a list of different whole numbers from 1, not {ks!r}")
-    for key in ("bootstrap", "seed"):
-        if type(settings[key]) is not int or settings[key] < (1 if key == "bootstrap" else 0):
+    for key, least in (("bootstrap", 1), ("runs", 1), ("seed", 0)):
+        if type(settings[key]) is not int or settings[key] < least:
             raise InputError(f"{config}: `{key}` must be a whole number, not {settings[key]!r}")
     if settings["missing"] not in ("exclude", "wrong"):
         raise InputError(f"{config}: `missing` must be 'exclude' or 'wrong', not {settings['missing']!r}")

@@ -30,31 +30,29 @@ def score_file(config: Path, samples: Path, problems: Path, out: Path) -> None:
     error (`text` null) is "missing".
 
     Args:
-        config: YAML with `truncated`, "wrong" or "graded".
+        config: YAML with `truncated`, "wrong" or "graded", and `checker`, a name of `verify.CHECKERS`.
         samples: a samples file.
         problems: the problems it was drawn for.
         out: the scores file; its header is the samples' header with the checker and the samples' SHA-256.
 
     Raises:
-        InputError: an incomplete file, other problems than the samples', an unknown domain, or keys the
+        InputError: an incomplete file, other problems than the samples', an unknown domain or checker, or keys the
             checker cannot parse (all of them are listed).
     """
     header, rows = read_samples(samples)
     known = matching_problems(samples, header, rows, problems)
-    if header["domain"] not in verify.DOMAINS:
-        raise InputError(f"{samples}: unknown domain {header['domain']!r}; one of {', '.join(verify.DOMAINS)}")
-    truncated = read_settings(config)["truncated"]
+    settings = read_settings(config)
+    domain, truncated = verify.checker_of(header["domain"], settings["checker"]), settings["truncated"]
     if truncated not in ("graded", "wrong"):
         raise InputError(f"{config}: `truncated` must be 'graded' or 'wrong', not {truncated!r}")
-    scored = _graded(rows, known, header["domain"], truncated)
+    scored = _graded(rows, known, domain, truncated)
     refuse_bad_keys(problems, scored)
-    domain = verify.DOMAINS[header["domain"]]
     progress = ProgressLines("compare answers", len(known), "problem")
     for name, group in by_problem(scored).items():
         for row, number in zip(group, answer_classes(domain, known[name], _answers(group)), strict=True):
             row["class"] = number
         progress.advance()
-    write_jsonl(out, [_header(header, rows, samples, truncated), *scored])
+    write_jsonl(out, [_header(header, rows, samples, domain, truncated), *scored])
 
 
 def answer_classes(domain: verify.Domain, problem: Problem, answers: Sequence[str | None]) -> list[int | None]:
@@ -75,7 +73,7 @@ def answer_classes(domain: verify.Domain, problem: Problem, answers: Sequence[st
     return [None if answer is None else seen[answer] for answer in answers]
 
 
-def _graded(rows: Sequence[Row], known: Mapping[str, Problem], domain: str, truncated: str) -> list[Row]:
+def _graded(rows: Sequence[Row], known: Mapping[str, Problem], domain: verify.Domain, truncated: str) -> list[Row]:
     """Score rows without classes, in the order of the samples."""
     progress = ProgressLines("score", len(rows), "sample")
     scored: list[Row] = []
@@ -87,7 +85,7 @@ def _graded(rows: Sequence[Row], known: Mapping[str, Problem], domain: str, trun
             for row, without in zip(batch, cut, strict=True)
             if row["text"] is not None and not without
         ]
-        verdicts = iter(verify.grade_all(domain, pairs))
+        verdicts = iter(domain.grade_all(pairs))
         for row, without in zip(batch, cut, strict=True):
             if row["text"] is None:
                 scored.append(_score(row, "missing", None))
@@ -117,13 +115,15 @@ def _answers(group: Sequence[Row]) -> list[str | None]:
     return [row["answer"] if row["verdict"] in ("right", "wrong") else None for row in group]
 
 
-def _header(header: Mapping[str, Any], rows: Sequence[Row], samples: Path, truncated: str) -> Row:
+def _header(
+    header: Mapping[str, Any], rows: Sequence[Row], samples: Path, domain: verify.Domain, truncated: str
+) -> Row:
     """The samples' header and the checker; `duplicates` counts texts that repeat an earlier one exactly."""
     texts = [(row["problem"], row["text"]) for row in rows if row["text"] is not None]
     return {
         **header,
         "kind": "scores",
-        "checker": verify.DOMAINS[header["domain"]].checker,
+        "checker": domain.checker,
         "truncated": truncated,
         "duplicates": len(texts) - len(set(texts)),
         "samples_sha256": hashlib.sha256(Path(samples).read_bytes()).hexdigest(),

@@ -18,17 +18,24 @@ Truncated = Literal["graded", "wrong"]
 
 
 def grader(
-    domain: str, policy: Policy, stops: Sequence[str], graded: GradedText = "response", truncated: Truncated = "graded"
+    domain: str,
+    policy: Policy,
+    stops: Sequence[str],
+    graded: GradedText = "response",
+    truncated: Truncated = "graded",
+    checker: str = "own",
 ) -> Grade:
     """Grades leaves on their text up to the first stop string: the whole response, or the branch's own part of it.
 
-    A response that was cut off is graded like any other, or wrong whatever it says.
+    A response that was cut off is graded like any other, or wrong whatever it says. `checker` is one of
+    `verify.CHECKERS`.
     """
 
     def grade(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
         """Reward and verdict of each leaf, in order."""
         texts = [cut_at_stop(policy.decode(_tokens(tree, leaf, graded)), stops) for tree, leaf in leaves]
-        verdicts = grade_all(domain, [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)])
+        pairs = [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)]
+        verdicts = grade_all(domain, pairs, checker)
         return [
             (0.0, "wrong")
             if truncated == "wrong" and tree.branches[leaf].finish == "length"

@@ -23,6 +23,7 @@ from datpo.report.markup import (
 from datpo.report.notes import table_notes
 from datpo.report.paper import Paper, load_paper
 from datpo.report.runs import Results, Run, benchmark_label, load_results
+from datpo.report.score_rows import rate_rows, score_rows
 from datpo.report.scores import (
     METRICS,
     Column,
@@ -77,7 +78,8 @@ class Table:
 def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) -> None:
     """Put all runs side by side: what they score, how sure that is, and what their training took.
 
-    Writes `table2.csv`, `table2_differences.csv`, `table2.md` and `table2.tex` (booktabs) into a folder.
+    Writes `table2.csv`, `table2_scores.csv` (every score with how it was made), `table2_differences.csv`, `table2.md`
+    and `table2.tex` (booktabs) into a folder.
 
     Args:
         metrics: metrics files of all runs (the base model's too), seeds and benchmarks.
@@ -99,6 +101,7 @@ def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) ->
     notes = table_notes(results, table.scores, table.costs, table.paper)
     out = Path(out)
     _write(out / "table2.csv", _wide(table).to_csv(index=False))
+    _write(out / "table2_scores.csv", score_rows(results).to_csv(index=False))
     _write(out / "table2_differences.csv", _long(table).to_csv(index=False))
     _write(out / "table2.md", _markdown(table, notes))
     _write(out / "table2.tex", _latex(table, notes))
@@ -201,6 +204,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def _rate_rows(table: Table) -> Grid:
+    rows = rate_rows(table.results)
+    return [[markdown(run.model), markdown(run.label), *rows[run]] for run in table.results.runs]
+
+
 def _difference_rows(table: Table, show: Callable[[str], str], plain: Callable[[str], str]) -> Grid:
     rows: dict[tuple[Run, Run], list[str]] = {}
     for found in table.differences:
@@ -224,6 +232,8 @@ def _markdown(table: Table, notes: Sequence[str]) -> str:
         pipe_table(heads("Average"), _score_rows(table, markdown_score, markdown), 2),
         "## What each training took",
         pipe_table(["model", "run", *ACCOUNT_COLUMNS], _account_rows(table, markdown), 2),
+        "## Samples cut off / without an answer / that repeat another of their problem, in percent",
+        pipe_table(["model", "run", *map(benchmark_label, table.results.benchmarks)], _rate_rows(table), 2),
     ]
     if table.differences:
         parts += ["## Paired differences in points, with 95 % intervals"]

@@ -62,5 +62,5 @@ def test_a_line_that_is_no_item_is_named_before_anything_is_graded(tmp_path, row
 
 
 def test_an_unknown_checker(tmp_path):
-    with pytest.raises(InputError, match="no checker 'mine'"):
+    with pytest.raises(InputError, match="unknown checker 'mine'"):
         grade_file(written(tmp_path), "mine")

@@ -1,6 +1,7 @@
 import itertools
 import json
 import time
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -101,11 +102,48 @@ def test_the_metrics_document(files):
         "truncated": 0, "no_answer": 1 / 8, "timeout": 1 / 8, "bad_key": 0, "missing": 0, "duplicate": 2 / 8,
     }  # fmt: skip
     assert found["per_problem"] == [
-        {"problem": "p", "level": 1, "n": 4, "correct": 2},
-        {"problem": "q", "level": 1, "n": 4, "correct": 1},
+        {
+            "problem": "p",
+            "level": 1,
+            "n": 4,
+            "correct": 2,
+            "maj": {"1": 0.5, "2": pytest.approx(2 / 3, abs=0.1), "4": 1.0},
+        },
+        {
+            "problem": "q",
+            "level": 1,
+            "n": 4,
+            "correct": 1,
+            "maj": {"1": 0.25, "2": pytest.approx(1 / 3, abs=0.1), "4": 0.0},
+        },
     ]
     assert values_at_k(found, 2) == pytest.approx({"p": 5 / 6, "q": 1 / 2})
     assert paired_difference([values_at_k(found, 1)], [values_at_k(found, 1)]).value == 0
+
+
+def test_evaluation_runs_are_the_same_means_over_their_own_samples(files):
+    files["config"].write_text("{k: [1, 2, 4], runs: 2}")
+    metrics_file(**files)
+    runs = json.loads(files["out"].read_text())["runs"]
+    # first runs: p right, right and q wrong, wrong; second runs: p wrong, none and q timeout, right
+    assert runs == {
+        "count": 2, "n": 2, "avg": [0.5, 0.25], "pass": {"1": [0.5, 0.25], "2": [0.5, 0.5]},
+        "maj": {"1": [0.5, 0.25], "2": [0.5, 0.5]},
+    }  # fmt: skip
+    files["config"].write_text("{k: [4], runs: 2}")  # no run has four samples
+    metrics_file(**files)
+    runs = json.loads(files["out"].read_text())["runs"]
+    assert (runs["avg"], runs["pass"], runs["maj"]) == ([0.5, 0.25], {}, {})
+    files["config"].write_text("{k: [1], runs: 3}")
+    with pytest.raises(InputError, match=r"4 samples .* 3 evaluation runs"):
+        metrics_file(**files)
+
+
+def test_a_run_without_samples_of_a_problem_says_nothing(files):
+    write_scores(files["scores"], {"p": ["missing", "right"], "q": ["right", "wrong"]})
+    files["config"].write_text("{k: [1], runs: 2}")
+    metrics_file(**files)
+    assert json.loads(files["out"].read_text())["runs"]["avg"] == []
 
 
 def test_lost_samples_are_reported_and_lower_n(files, tmp_path):
@@ -117,7 +155,7 @@ def test_lost_samples_are_reported_and_lower_n(files, tmp_path):
     found = json.loads(files["out"].read_text())
     assert found["rates"]["missing"] == 1 / 8
     assert found["avg"]["value"] == pytest.approx((2 / 3 + 0) / 2)
-    assert found["per_problem"][0] == {"problem": "p", "level": 1, "n": 3, "correct": 2}
+    assert found["per_problem"][0] == {"problem": "p", "level": 1, "n": 3, "correct": 2, "maj": {"1": ANY, "2": ANY}}
     files["config"].write_text("{k: [4], missing: wrong}")
     metrics_file(**files)
     found = json.loads(files["out"].read_text())

@@ -7,7 +7,7 @@ import pytest
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.data.sources import check_apart
+from datpo.data.checks import check_apart
 from datpo.evaluate import verify
 from datpo.evaluate.majority import NO_VOTE, maj_at_k
 from datpo.evaluate.metrics import avg_at_k, metrics_file, pass_at_k
@@ -78,7 +78,7 @@ def test_truncation(case, tmp_path):
         domain="math",
     )
     problems = write_problems(tmp_path / "p.jsonl", {"p": given["gold"]})
-    (tmp_path / "score.yaml").write_text("truncated: wrong")
+    (tmp_path / "score.yaml").write_text("truncated: wrong\nchecker: own")
     score_file(tmp_path / "score.yaml", samples, problems, tmp_path / "scores.jsonl")
     (tmp_path / "c.yaml").write_text("{k: [1]}")
     metrics_file(tmp_path / "c.yaml", tmp_path / "scores.jsonl", problems, tmp_path / "m.json")

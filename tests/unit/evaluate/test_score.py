@@ -6,7 +6,7 @@ import pytest
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.evaluate import score
+from datpo.evaluate import score, verify
 from datpo.evaluate.score import answer_classes, score_file
 
 from .files import write_problems, write_samples
@@ -16,6 +16,9 @@ class FakeDomain:
     """A response is its answer; answers are numbers, "" is no answer, and the key "?" cannot be read."""
 
     checker = "a fake"
+
+    def grade_all(self, pairs):
+        return [self.grade(problem, response) for problem, response in pairs]
 
     def grade(self, problem, response):
         if problem.answer == "?":
@@ -32,19 +35,16 @@ class FakeDomain:
 @pytest.fixture(autouse=True)
 def fake_domain(monkeypatch):
     domain = FakeDomain()
-    fake = SimpleNamespace(
-        DOMAINS={"fake": domain},
-        grade_all=lambda name, pairs: [domain.grade(problem, text) for problem, text in pairs],
-    )
-    monkeypatch.setattr(score, "verify", fake)
+    others = verify.checker_of
+    monkeypatch.setattr(verify, "checker_of", lambda name, checker: domain if name == "fake" else others(name, checker))
 
 
 @pytest.fixture
 def run(tmp_path):
-    def scored(texts, answers=None, truncated="wrong", **options):
+    def scored(texts, answers=None, truncated="wrong", checker="own", **options):
         samples = write_samples(tmp_path / "samples.jsonl", texts, **options)
         problems = write_problems(tmp_path / "problems.jsonl", answers or dict.fromkeys(texts, "0.5"))
-        (tmp_path / "score.yaml").write_text(f"truncated: {truncated}")
+        (tmp_path / "score.yaml").write_text(f"truncated: {truncated}\nchecker: {checker}")
         score_file(tmp_path / "score.yaml", samples, problems, tmp_path / "scores.jsonl")
         header, *rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
         return header, rows
@@ -98,6 +98,16 @@ def test_samples_and_problems_belong_together(run):
 def test_unknown_domain(run):
     with pytest.raises(InputError, match="unknown domain 'chess'"):
         run({"p": ["1"]}, domain="chess")
+
+
+def test_the_checker_that_is_asked_for_decides(run):
+    texts, key = {"p": [r"\boxed{\sqrt2}", r"\boxed{2}"]}, {"p": "2"}
+    header, rows = run(texts, key, domain="math", checker="datpo_release")
+    assert [row["verdict"] for row in rows] == ["right", "right"]
+    assert header["checker"].startswith("DATPO's release")
+    assert [row["verdict"] for row in run(texts, key, domain="math")[1]] == ["wrong", "right"]
+    with pytest.raises(InputError, match="unknown checker 'mine'"):
+        run(texts, key, domain="math", checker="mine")
 
 
 def test_many_batches_keep_their_order(run, monkeypatch):

@@ -48,7 +48,10 @@ class Folder:
             "avg": {"value": average, "low": 0.0, "high": 1.0},
             "pass": {str(k): {"value": 0.5, "low": 0.0, "high": 1.0} for k in ks},
             "rates": {"truncated": 0.125, "no_answer": 0.0, "timeout": 0.0, "missing": 0.0},
-            "per_problem": [{"problem": f"p{i}", "level": 1, "n": n, "correct": c} for i, c in enumerate(correct)],
+            "per_problem": [
+                {"problem": f"p{i}", "level": 1, "n": n, "correct": c, "maj": {str(k): float(2 * c > n) for k in ks}}
+                for i, c in enumerate(correct)
+            ],
         }
         path = self.root / model / method / run / f"seed{seed}" / "metrics" / f"{benchmark}.json"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -239,7 +239,7 @@ def test_the_same_inputs_give_the_same_bytes(golden, make):
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     make(golden)
     assert before == {path.name: path.read_bytes() for path in out.iterdir()}
-    assert set(before) == {"table2.csv", "table2_differences.csv", "table2.md", "table2.tex"}
+    assert set(before) == {"table2.csv", "table2_scores.csv", "table2_differences.csv", "table2.md", "table2.tex"}
 
 
 def test_one_stratum_gives_the_interval_of_the_metrics_file():

@@ -31,12 +31,12 @@ from datpo.evaluate.verify.verdict import VERDICTS, Domain, Verdict
 __all__ = ["CHECKERS", "DOMAINS", "VERDICTS", "Domain", "Verdict", "checker_of", "grade_all"]
 
 DOMAINS: Mapping[str, Domain] = MappingProxyType({"math": Mathematics(), "moves": Moves()})
-# Checker -> the domains it knows: the one we stand for, the same with guesses at answers without a box, the release's.
+# The one we stand for; the same with guesses at answers without a box; the release's, which differs in mathematics.
 CHECKERS: Mapping[str, Mapping[str, Domain]] = MappingProxyType(
     {
         "own": DOMAINS,
-        "own_unboxed": {"math": Mathematics(rules=WITH_FALLBACK)},
-        "datpo_release": {"math": Mathematics(rules=RELEASED)},
+        "own_unboxed": {**DOMAINS, "math": Mathematics(rules=WITH_FALLBACK)},
+        "datpo_release": {**DOMAINS, "math": Mathematics(rules=RELEASED)},
     }
 )
 
@@ -49,9 +49,8 @@ def checker_of(domain: str, checker: str = "own") -> Domain:
     """
     if domain not in DOMAINS:
         raise InputError(f"unknown domain {domain!r}; choose one of: {', '.join(DOMAINS)}")
-    known = [name for name, domains in CHECKERS.items() if domain in domains]
-    if checker not in known:
-        raise InputError(f"no checker {checker!r} for domain {domain!r}; choose one of: {', '.join(known)}")
+    if checker not in CHECKERS:
+        raise InputError(f"unknown checker {checker!r}; choose one of: {', '.join(CHECKERS)}")
     return CHECKERS[checker][domain]
 
 

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?|[-+]?\
 
 
 def find_unboxed(response: str) -> str | None:
-    """The answer of a response that opens no box; None if it opens one, or announces nothing and ends with no number."""
+    """The answer of a response that opens no box; None if it opens one, or neither announces nor numbers anything."""
     if _BOX.search(response):
         return None
     *_, announcement = [None, *_ANNOUNCEMENT.finditer(response)]

@@ -72,8 +72,7 @@ def test_a_tower_of_powers_ends_in_time():
     assert [verdict.verdict for verdict in verdicts] == ["timeout", "right"]
 
 
-def test_the_release_knows_mathematics_only():
-    with pytest.raises(InputError, match="'moves'; choose one of: own"):
-        checker_of("moves", "datpo_release")
-    with pytest.raises(InputError, match="own, own_unboxed, datpo_release"):
+def test_checkers_by_name():
+    assert checker_of("moves", "datpo_release") is checker_of("moves")
+    with pytest.raises(InputError, match="'release'; choose one of: own, own_unboxed, datpo_release"):
         checker_of("math", "release")
