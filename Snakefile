@@ -1,6 +1,6 @@
 # The experiment: config/config.yaml. How big it is: config/scales/. What a rule does: rules/.
 #   snakemake --cores 2                      everything at the scale of config.yaml
-#   snakemake --cores 2 table2               one named target: data, table2, budgets, figure_passk, figure_curves, difficulty
+#   snakemake --cores 2 table2               one named target: data, table2, budgets, figure_passk, figure_curves, difficulty, out_of_domain
 #   snakemake --profile slurm -n             the paper's experiment, planned for a cluster
 from snakemake.utils import min_version
 
@@ -22,6 +22,7 @@ for method in METHODS:
 
 
 include: "rules/evaluate.smk"
+include: "rules/out_of_domain.smk"
 include: "rules/analysis.smk"
 include: "rules/report.smk"
 
@@ -33,6 +34,8 @@ rule all:
         BUDGET_TABLE,
         rules.figure_passk.output,
         rules.figure_curves.output,
+        rules.cards.input,
         rules.difficulty.input,
+        rules.out_of_domain.input,
         rules.data.input,
     localrule: True

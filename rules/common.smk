@@ -8,12 +8,14 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 
-from datpo.config import (
-    DURATIONS,
+from datpo.config import DURATIONS, load_config
+from datpo.config_choice import SHARED, TASKS, choice_settings, question_settings
+from datpo.config_slices import (
     difficulty_settings,
-    load_config,
+    embedder_settings,
     metrics_settings,
     model_settings,
+    other_score_settings,
     problem_settings,
     sample_settings,
     score_settings,
@@ -128,9 +130,33 @@ def problems_of(wildcards) -> str:
     return f"{RESULTS}/data/{set_of(wildcards.benchmark)}.jsonl"
 
 
+def task_of(wildcards) -> str:
+    """The harness's task file behind an out-of-domain benchmark."""
+    return str(ROOT / TASKS / f"{config['out_of_domain'][wildcards.benchmark]['task']}.yaml")
+
+
 def training_set_of(wildcards) -> list[str]:
     """What a set that is held out must not share a problem with."""
     return [] if wildcards.set == "train" else [f"{RESULTS}/data/train.jsonl"]
+
+
+def log_of(wildcards) -> list[str]:
+    """The training log behind a checkpoint; a base model has none of ours."""
+    return [] if wildcards.method == "base" else [f"{RUN}/metrics.jsonl".format(**dict(wildcards))]
+
+
+def validation_set_of(wildcards) -> list[str]:
+    """What a training looks at now and then, if it does."""
+    looks = config["runs"][wildcards.run]["train"]["validate_every"]
+    return [f"{RESULTS}/data/validation.jsonl"] if looks else []
+
+
+def embedder_of(wildcards) -> list[str]:
+    """The sign that what a training measures diversity with has been fetched, if it has to be."""
+    run = config["runs"][wildcards.run]
+    name, used = run["train"]["embedder"], load_method(run["method"], run["numbers"]).groups is not None
+    fetched = used and name != "lexical" and not Path(name).is_dir()
+    return [f"{RESULTS}/embedders/{wildcards.run}.json"] if fetched else []
 
 
 def model_job(hours: int) -> dict:

@@ -24,19 +24,20 @@ rule problems:
         config=rules.problems_config.output,
         apart_from=ancient(training_set_of),
     output:
-        f"{RESULTS}/data/{{set}}.jsonl",
+        problems=f"{RESULTS}/data/{{set}}.jsonl",
+        card=f"{RESULTS}/data/{{set}}.card.json",
+        set_aside=f"{RESULTS}/data/{{set}}.set_aside.jsonl",
     log:
         f"{RESULTS}/data/logs/{{set}}.log",
     benchmark:
         f"{RESULTS}/data/logs/{{set}}.tsv"
+    # Local, since compute nodes often see no network.
+    localrule: True
     conda:
         "../envs/data.yaml"
-    resources:
-        runtime=60,
-        mem_mb=4000,
     shell:
-        "logged {log} python -m datpo data --config {input.config} --apart-from {input.apart_from}"
-        " --out {output}"
+        "online; logged {log} python -m datpo data --config {input.config} --apart-from {input.apart_from}"
+        " --out {output.problems} --card {output.card} --set-aside {output.set_aside}"
 
 
 rule data:
@@ -99,4 +100,37 @@ rule fetch_model:
     conda:
         "../envs/data.yaml"
     shell:
-        "logged {log} python -m datpo fetch-model --config {input.config} --out {output}"
+        "online; logged {log} python -m datpo fetch-model --config {input.config} --out {output}"
+
+
+rule embedder_config:
+    output:
+        f"{RESULTS}/settings/embedders/{{run}}.yaml",
+    log:
+        f"{RESULTS}/settings/logs/embedders/{{run}}.log",
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    params:
+        settings=settings(embedder_settings, "run"),
+    shell:
+        "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
+
+
+# Into the hub's cache: an embedder may bring code from a second repository, which is found nowhere else.
+rule fetch_embedder:
+    input:
+        config=rules.embedder_config.output,
+    output:
+        f"{RESULTS}/embedders/{{run}}.json",
+    log:
+        f"{RESULTS}/embedders/logs/{{run}}.log",
+    benchmark:
+        f"{RESULTS}/embedders/logs/{{run}}.tsv"
+    retries: config["jobs"]["retries"]
+    # Local, since compute nodes often see no network.
+    localrule: True
+    conda:
+        "../envs/data.yaml"
+    shell:
+        "online; logged {log} python -m datpo fetch-embedder --config {input.config} --out {output}"

@@ -76,6 +76,29 @@ rule score:
         " --problems {input.problems} --out {output}"
 
 
+# The same samples by the other checker: target `checkers`.
+use rule score_config as other_score_config with:
+    output:
+        f"{RESULTS}/settings/score-other/{{benchmark}}.yaml",
+    log:
+        f"{RESULTS}/settings/logs/score-other.{{benchmark}}.log",
+    params:
+        settings=settings(other_score_settings, "benchmark"),
+
+
+use rule score as other_score with:
+    input:
+        config=rules.other_score_config.output,
+        samples=rules.sample.output,
+        problems=ancient(problems_of),
+    output:
+        f"{EVALUATED}/scores-other/{{benchmark}}.jsonl",
+    log:
+        f"{EVALUATED}/logs/score-other.{{benchmark}}.log",
+    benchmark:
+        f"{EVALUATED}/logs/score-other.{{benchmark}}.tsv"
+
+
 rule metrics_config:
     output:
         f"{RESULTS}/settings/metrics/{{benchmark}}.yaml",

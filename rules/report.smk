@@ -1,8 +1,7 @@
 # Tables and figures over all runs of the scale.
+CHECKPOINTS = [*BASE_MODELS, *TRAINED_RUNS]
 METRICS_FILES = expand(
-    "{folder}/metrics/{benchmark}.json",
-    folder=[*BASE_MODELS, *TRAINED_RUNS],
-    benchmark=config["benchmarks"],
+    "{folder}/metrics/{benchmark}.json", folder=CHECKPOINTS, benchmark=config["benchmarks"]
 )
 TRAINING_LOGS = expand("{folder}/metrics.jsonl", folder=TRAINED_RUNS)
 
@@ -114,6 +113,76 @@ rule budgets:
     shell:
         "logged {log} python -m datpo budgets --tables {input.tables} --differences {input.differences}"
         " --out {output}"
+
+
+rule run_card:
+    input:
+        config=f"{RUN}/config.yaml",
+        metrics=expand(
+            f"{EVALUATED}/metrics/{{benchmark}}.json", benchmark=config["benchmarks"], allow_missing=True
+        ),
+        log=log_of,
+        data=ancient(
+            expand(f"{RESULTS}/data/{{set}}.card.json", set=["train", *map(set_of, config["benchmarks"])])
+        ),
+    output:
+        report(
+            f"{EVALUATED}/card.md",
+            caption="../workflow/report/card.rst",
+            category="Run cards",
+            labels={"model": "{model}", "run": "{run}", "seed": "{seed}", "at": "{at}"},
+        ),
+    log:
+        f"{EVALUATED}/logs/card.log",
+    benchmark:
+        f"{EVALUATED}/logs/card.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    shell:
+        "logged {log} python -m datpo card --config {input.config} --metrics {input.metrics}"
+        " --logs {input.log} --data {input.data} --out {output}"
+
+
+rule cards:
+    input:
+        expand("{folder}/card.md", folder=CHECKPOINTS),
+    localrule: True
+
+
+# Not part of `all`: where our checker and the release's differ.
+rule checkers:
+    input:
+        scores=expand("{folder}/scores/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=config["benchmarks"]),
+        others=expand(
+            "{folder}/scores-other/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=config["benchmarks"]
+        ),
+        problems=ancient(
+            [f"{RESULTS}/data/{set_of(b)}.jsonl" for b in config["benchmarks"]] * len(CHECKPOINTS)
+        ),
+    output:
+        report(
+            f"{RESULTS}/tables/checkers.md",
+            caption="../workflow/report/checkers.rst",
+            category="Checkers",
+        ),
+        f"{RESULTS}/tables/checkers.csv",
+    log:
+        f"{RESULTS}/tables/logs/checkers.log",
+    benchmark:
+        f"{RESULTS}/tables/logs/checkers.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        runtime=30,
+        mem_mb=4000,
+    params:
+        folder=folder_of,
+    shell:
+        "logged {log} python -m datpo checkers --scores {input.scores} --others {input.others}"
+        " --problems {input.problems} --out {params.folder}"
 
 
 rule figure_passk:

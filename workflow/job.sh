@@ -5,12 +5,19 @@ set -euo pipefail
 # once and Snakemake would start the next attempt beside the job that is still writing.
 trap ':' INT TERM
 
+# Jobs ask the network for nothing: compute nodes often see none, and what came from it yesterday may be another thing
+# today. The few rules that fetch, all of them local, say `online` first; then it is as the user has it.
+OFFLINE=(env HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 TRANSFORMERS_OFFLINE=1)
+online() {
+    OFFLINE=(env)
+}
+
 # logged FILE COMMAND...: what the command prints goes to the terminal and to FILE. The exit code is the command's
 # (pipefail), and the copy is complete when the shell goes on. The copier outlives signals so that last words arrive.
 logged() {
     local log=$1
     shift
-    "$@" 2>&1 | (
+    "${OFFLINE[@]}" "$@" 2>&1 | (
         trap '' INT TERM
         exec tee "$log" >&2
     )

@@ -22,7 +22,9 @@ rule train:
     input:
         config=f"{RUN}/config.yaml",
         problems=ancient(f"{RESULTS}/data/train.jsonl"),
+        validation=ancient(validation_set_of),
         model=f"{BASE}/checkpoint",
+        embedder=ancient(embedder_of),
     output:
         checkpoint=directory(f"{RUN}/checkpoint"),
         metrics=f"{RUN}/metrics.jsonl",
@@ -45,4 +47,4 @@ rule train:
         work=f"{RUN}/work",
     shell:
         "logged {log} python -m datpo train --config {input.config} --problems {input.problems}"
-        " --model {input.model} --work {params.work} --out {output.checkpoint} --log {output.metrics}"
+        " --validation {input.validation} --model {input.model} --work {params.work} --out {output.checkpoint} --log {output.metrics}"

@@ -1,16 +1,14 @@
-"""The configuration: what is merged over what, what is refused, and the slice that each job is given.
+"""The configuration: what is merged over what, and what is refused.
 
     config/config.yaml  <  config/scales/SCALE.yaml  <  the command line (--configfile, --config)
 
 A scale may say that it is `like` another one, whose file comes before its own.
 
-Every job reads one small file holding just the keys it depends on, so an edit of another key re-runs nothing, and
-that file alone is enough to repeat the job by hand.
+What of it each job is given: `config_slices`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -19,10 +17,12 @@ from typing import Any
 import yaml
 
 from datpo.config_checks import DURATIONS, SOURCES, check, check_removals, problem_entries
+from datpo.config_choice import add_fingerprints
 from datpo.config_schema import as_number, conform, validate
 from datpo.core.errors import InputError
 from datpo.core.files import whole_file
-from datpo.core.problem import load_problems, questions_hash
+from datpo.core.problem import questions_hash
+from datpo.data.files import file_hash, load_file
 
 Settings = dict[str, Any]
 
@@ -39,8 +39,8 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
         overrides: what the command line says; strings stand for numbers where the schema wants numbers.
 
     Returns:
-        The configuration; each run in it carries its full `train` settings and its method's `numbers`, and each
-        problem set from a local file the file's fingerprints, `sha256` and `questions`.
+        The configuration; each run in it carries its full `train` settings and its method's `numbers`, each model its
+        full `prompt`, and each problem set from a local file the file's fingerprints, `sha256` and `questions`.
 
     Raises:
         InputError: an unknown scale, key or method, a value of the wrong kind, or settings that contradict each
@@ -58,11 +58,14 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
     # Before the runs are completed, so that a mistake is told once, at the place where it was made.
     validate(conform(merged, schema, schema["$defs"]), schema)
     merged["runs"] = {name: _whole_run(name, run, merged, folder) for name, run in merged.get("runs", {}).items()}
+    for model in merged["models"].values():
+        model["prompt"] = merge(merged.get("prompt", {}), model.get("prompt", {}))
     config: Settings = conform(merged, schema, schema["$defs"])
     check(config, _names_in(folder / "methods"))
     for at, entry in problem_entries(config):
         if "path" in entry:
-            entry.update(_fingerprints(at, entry["path"]))
+            entry.update(_fingerprints(at, entry))
+    add_fingerprints(config, root)
     return config
 
 
@@ -78,91 +81,6 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> Settings:
         else:
             merged[key] = value
     return merged
-
-
-def problem_settings(config: Settings, name: str) -> Settings:
-    """What one problem set is made from: "train", "validation" or "benchmarks/NAME".
-
-    A held-out set names the training set's recipe too, so that another one is checked against it again.
-    """
-    own = {"set": name, **_recipe(config, name)}
-    return own if "from_train" in own or name == "train" else {**own, "apart_from": _recipe(config, "train")}
-
-
-def model_settings(config: Settings, model: str) -> Settings:
-    """What a base model is fetched from, or pre-trained with."""
-    chosen = config["models"][model]
-    if "source" in chosen:
-        return {"source": chosen["source"]}
-    return {"pretrain": chosen["pretrain"], "prompt": config["prompt"]}
-
-
-def train_settings(config: Settings, model: str, run: str, seed: int) -> Settings:
-    """What one training run depends on, its model and training data included."""
-    chosen = config["runs"][run]
-    return {
-        "identity": _identity(config, model, chosen["method"], run, seed),
-        "domain": config["domain"],
-        "prompt": config["prompt"],
-        "method": chosen["numbers"],
-        "train": chosen["train"],
-        "model": config["models"][model],
-        "data": _recipe(config, "train"),
-    }
-
-
-def sample_settings(
-    config: Settings, model: str, method: str, run: str, seed: int, benchmark: str, at: str = ""
-) -> Settings:
-    """What the samples of one checkpoint on one benchmark depend on; "train" is the training set.
-
-    The checkpoint is the last one where `at` is "", the one that had spent its tokens where it is "/at-tokens", ...
-    """
-    n = config["difficulty"]["samples"] if benchmark == "train" else config["benchmarks"][benchmark]["samples"]
-    later = ("bootstrap", "missing", "truncated")
-    where = {"at": at.removeprefix("/at-")} if at else {}
-    return {
-        "identity": {**_identity(config, model, method, run, seed), **where},
-        "domain": config["domain"],
-        "prompt": config["prompt"],
-        "benchmark": benchmark,
-        "n": n,
-        "data": _recipe(config, set_of(benchmark), keys=False),
-        **{key: value for key, value in config["evaluation"].items() if key not in later},
-    }
-
-
-def score_settings(config: Settings, benchmark: str) -> Settings:
-    """How the samples of a benchmark are graded, the answer keys included."""
-    return {"truncated": config["evaluation"]["truncated"], "data": _recipe(config, set_of(benchmark))}
-
-
-def metrics_settings(config: Settings, benchmark: str) -> Settings:
-    """How the scores of a benchmark are counted."""
-    return {
-        "k": config["benchmarks"][benchmark]["k"],
-        **{key: config["evaluation"][key] for key in ("bootstrap", "missing", "seed")},
-    }
-
-
-def difficulty_settings(config: Settings) -> Settings:
-    """How training problems are told apart by difficulty."""
-    return dict(config["difficulty"])
-
-
-def table_settings(config: Settings) -> Settings:
-    """What the tables and figures show."""
-    return {
-        "models": list(config["models"]),
-        "runs": {name: run["method"] for name, run in config["runs"].items()},
-        "seeds": config["seeds"],
-        "benchmarks": list(config["benchmarks"]),
-    }
-
-
-def set_of(benchmark: str) -> str:
-    """The problem set behind a benchmark's samples; "train" is the training set, sampled to tell difficulty."""
-    return benchmark if benchmark == "train" else f"benchmarks/{benchmark}"
 
 
 def write_settings(settings: str, out: Path) -> None:
@@ -186,29 +104,13 @@ def _chooses_anew(below: Mapping[str, Any], above: Mapping[str, Any]) -> bool:
     return any(choice & named and choice & set(below) and not choice & named & set(below) for choice in CHOICES)
 
 
-def _identity(config: Settings, model: str, method: str, run: str, seed: int) -> Settings:
-    return {"scale": config["scale"], "model": model, "method": method, "run": run, "seed": int(seed)}
-
-
-def _recipe(config: Settings, name: str, keys: bool = True) -> Settings:
-    """All that the problems of one set depend on; without their answer keys, all that the questions depend on."""
-    data, taken = config["data"], config["data"]["validation"].get("from_train")
-    if name == "train" or (name == "validation" and taken):
-        entry, drawn = data["train"], {"from_train": taken} if taken else {}
-    else:
-        entry = data["validation"] if name == "validation" else config["benchmarks"][name.split("/", 1)[1]]["problems"]
-        drawn = {}
-    problems = {key: value for key, value in entry.items() if key != ("questions" if keys else "sha256")}
-    return {"problems": problems, **drawn, **({"seed": data["seed"]} if drawn or "levels" in entry else {})}
-
-
-def _fingerprints(at: str, path: str) -> Settings:
+def _fingerprints(at: str, entry: Settings) -> Settings:
     """What tells a changed file of problems from the same, and changed questions from mended answer keys."""
     try:
-        problems = load_problems(path)
+        problems = load_file(entry["path"], entry, at)
     except InputError as error:
         raise InputError(f"config: {at}.path: {error}") from None
-    return {"sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(), "questions": questions_hash(problems)}
+    return {"sha256": file_hash(entry["path"]), "questions": questions_hash([each for each in problems if each.answer])}
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,8 +14,9 @@ DURATIONS = ("steps", "tokens", "updates")
 # A source of problems -> the keys that have a meaning beside it.
 SOURCES = {
     "levels": {"count"},
-    "path": {"count", "drop"},
-    "hub": {"count", "drop", "revision", "split", "subset", "data_files", "fields"},
+    "path": {"count", "drop", "fields", "sha256", "fingerprint"},
+    "url": {"count", "drop", "fields", "sha256", "fingerprint"},
+    "hub": {"count", "drop", "fields", "revision", "split", "subset", "data_files", "fingerprint"},
     "from_train": set(),
 }
 
@@ -29,7 +31,9 @@ def check(config: Mapping[str, Any], methods: Sequence[str]) -> None:
         lambda: _names(config, methods),
         lambda: _durations(config),
         lambda: _models(config),
+        lambda: _prompts(config),
         lambda: _sources(config),
+        lambda: _out_of_domain(config),
         lambda: _sample_counts(config),
         lambda: _bands(config),
     )
@@ -45,7 +49,7 @@ def check_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> None:
         InputError: the name is most likely mistyped; the names there are get listed.
     """
     lines = []
-    for kind in ("runs", "models", "benchmarks"):
+    for kind in ("runs", "models", "benchmarks", "out_of_domain"):
         old, new = _names_of(below, kind), _names_of(above, kind)
         for name, value in new.items():
             if value in (None, "null") and name not in old:
@@ -88,6 +92,8 @@ def _models(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"models.{name}.source needs either `hub` and `revision` (a commit), or `path`"
         elif source.get("hub") and not source.get("revision"):
             yield f"models.{name}.source needs `revision` (a commit) beside `hub`"
+        elif source.get("hub"):
+            yield from _moving(f"models.{name}.source", source["revision"])
         if "pretrain" in model:
             sizes = model["pretrain"]["model"]
             width, heads, groups = (sizes[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads"))
@@ -115,6 +121,58 @@ def _sources(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"{at}: `levels` needs `count`, the number of puzzles to make"
         if kind == "hub" and "revision" not in entry:
             yield f"{at}: `hub` needs `revision`, a commit, so that the same problems come every time"
+        elif kind == "hub":
+            yield from _moving(at, entry["revision"])
+        if kind == "url" and "sha256" not in entry:
+            yield f"{at}: `url` needs `sha256`, that of the file's bytes, so that the same problems come every time"
+
+
+def _out_of_domain(config: Mapping[str, Any]) -> Iterator[str]:
+    """Names are those of folders and files, so they are shared with the benchmarks; a source is a commit or a file."""
+    for name, entry in config["out_of_domain"].items():
+        source = entry["problems"]
+        at = f"out_of_domain.{name}"
+        if name in config["benchmarks"] or name == "train":
+            yield f"{at}: {name!r} is a benchmark or the training set; give it another name"
+        if ("hub" in source) == ("path" in source):
+            yield f"{at}.problems: needs either `hub` and `revision` (a commit), or `path`"
+        elif "path" in source and (ignored := sorted(set(source) - {"path", "drop"})):
+            yield f"{at}.problems: {', '.join(ignored)} has no meaning beside `path`"
+        elif "hub" in source and "revision" not in source:
+            yield f"{at}.problems: `hub` needs `revision`, a commit, so that the same questions come every time"
+        elif "hub" in source:
+            yield from _moving(f"{at}.problems", source["revision"])
+        if entry["stratified"] and entry["count"] and entry["stratified"] >= entry["count"]:
+            yield f"{at}: `stratified: {entry['stratified']}` of {entry['count']} questions is no subset; leave it out"
+
+
+def _moving(at: str, revision: str) -> Iterator[str]:
+    """A line if a revision is a branch or a tag: these are moved by their owners, and another training starts."""
+    if not re.fullmatch(r"[0-9a-f]{40}", revision):
+        yield f"{at}.revision: must be a commit, 40 hexadecimal digits; {revision!r} may be another one tomorrow"
+
+
+def _prompts(config: Mapping[str, Any]) -> Iterator[str]:
+    """A prompt's own words hold no box: a model that repeats them would have given an answer."""
+    own = {f"models.{name}.prompt": model["prompt"] for name, model in config["models"].items()}
+    told = set()
+    for at, prompt in {"prompt": config["prompt"], **own}.items():
+        for key in ("format", "system"):
+            answer = _boxed((prompt[key] or "").replace("{problem}", "1"))
+            if answer is not None and prompt[key] not in told:
+                told.add(prompt[key])
+                yield (
+                    f"{at}.{key}: holds a box, which the checker would read as the answer {answer!r} in a response "
+                    r"that repeats it; leave the box empty: \boxed{}"
+                )
+
+
+def _boxed(text: str) -> str | None:
+    if "box" not in text:
+        return None
+    from datpo.evaluate.verify.boxed import find_answer  # takes a while to load, and few prompts speak of boxes
+
+    return find_answer(text)
 
 
 def problem_entries(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -131,6 +189,11 @@ def _sample_counts(config: Mapping[str, Any]) -> Iterator[str]:
             yield (
                 f"benchmarks.{name}: k = {max(benchmark['k'])} is above its {benchmark['samples']} samples "
                 "per problem, so pass@k cannot be estimated; raise `samples` or lower `k`"
+            )
+        if benchmark["samples"] % config["evaluation"]["runs"]:
+            yield (
+                f"benchmarks.{name}: its {benchmark['samples']} samples per problem cannot be split evenly into "
+                f"evaluation.runs = {config['evaluation']['runs']}"
             )
 
 

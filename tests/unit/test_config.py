@@ -12,22 +12,18 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datpo.config import (
-    SCHEMA,
+from datpo.config import SCHEMA, load_config, merge, read_settings, write_settings
+from datpo.config_schema import known_keys
+from datpo.config_slices import (
     difficulty_settings,
-    load_config,
-    merge,
     metrics_settings,
     model_settings,
     problem_settings,
-    read_settings,
     sample_settings,
     score_settings,
     table_settings,
     train_settings,
-    write_settings,
 )
-from datpo.config_schema import known_keys
 from datpo.core.errors import InputError
 from datpo.methods import load as load_method
 
@@ -147,10 +143,26 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
         ({"models": {"ci": {"source": {"path": "x"}}}}, "exactly one of `pretrain` and `source`"),
         ({"models": {"other": {"source": {}}}}, "needs either `hub` and `revision` (a commit), or `path`"),
         ({"models": {"other": {"source": {"hub": "a/b"}}}}, "needs `revision` (a commit) beside `hub`"),
+        (
+            {"models": {"other": {"source": {"hub": "a/b", "revision": "main"}}}},
+            "models.other.source.revision: must be a commit, 40 hexadecimal digits; 'main' may be another",
+        ),
         ({"models": {"ci": {"pretrain": {"model": {"vocab_size": 9}}}}}, "key 'models.ci.pretrain.model.vocab_size'"),
         ({"models": {"ci": {"pretrain": {"model": {"hidden_size": 90}}}}}, "hidden_size 90 must be an even multiple"),
         ({"models": {"ci": {"pretrain": {"model": {"num_key_value_heads": 3}}}}}, "multiple of num_key_value_heads 3"),
         ({"prompt": {"format": "no problem"}}, "prompt.format: must contain {problem}, unlike 'no problem'"),
+        (
+            {"prompt": {"format": r"As \boxed{5}.\n\n{problem}"}},
+            "prompt.format: holds a box, which the checker would read as the answer '5'",
+        ),
+        ({"prompt": {"format": r"\boxed{{problem}}"}}, "prompt.format: holds a box"),
+        (
+            {"prompt": {"system": r"Like this: \fbox{7}"}},
+            "prompt.system: holds a box, which the checker would read as ",
+        ),
+        ({"models": {"ci": {"prompt": {"system": r"\boxed 3 "}}}}, "models.ci.prompt.system: holds a box"),
+        ({"models": {"ci": {"prompt": {"formt": "x"}}}}, "'models.ci.prompt.formt'; did you mean 'format'?"),
+        ({"prompt": {"stop_tokens": "<|im_end|>"}}, "prompt.stop_tokens: must be a list"),
         ({"difficulty": {"bands": {"easy": [9, 12]}}}, "bands.easy: [9, 12] must be [fewest, most] right samples"),
         ({"difficulty": {"bands": {"hard": [4, 1]}}}, "difficulty.bands.hard: [4, 1] must be"),
         ({"difficulty": {"bands": {"hard": [1, 5]}}}, "hard [1, 5] and medium [5, 8] overlap"),
@@ -159,15 +171,22 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
         ({"data": {"train": {"count": None}}}, "data.train: `levels` needs `count`"),
         (
             {"data": {"train": {"levels": None, "count": None}}},
-            "data.train: needs exactly one of levels, path, hub, not",
+            "data.train: needs exactly one of levels, path, url, hub, not",
         ),
-        ({"data": {"train": {"from_train": 3}}}, "data.train: needs exactly one of levels, path, hub, not from_train"),
+        ({"data": {"train": {"from_train": 3}}}, "data.train: needs exactly one of levels, path, url, hub, not from"),
         ({"data": {"train": {"levels": [1], "path": "x"}}}, "not levels and path"),
         ({"data": {"validation": {"from_train": 3, "count": 3}}}, "data.validation: count has no meaning beside"),
         (
             {"benchmarks": {"x": {"problems": {"hub": "a/b"}, "samples": 8, "k": [1]}}},
             "x.problems: `hub` needs `revisi",
         ),
+        (
+            {"data": {"train": {"hub": "a/b", "revision": "v1.0"}}},
+            "data.train.revision: must be a commit, 40 hexadecimal digits; 'v1.0' may be another one tomorrow",
+        ),
+        ({"data": {"train": {"url": "https://example.org/a.jsonl"}}}, "data.train: `url` needs `sha256`"),
+        ({"data": {"train": {"url": "http://example.org/a", "sha256": "a"}}}, "data.train.url: must contain https://"),
+        ({"data": {"train": {"path": "a", "split": "test"}}}, "data.train: split has no meaning beside `path`"),
         ({"domain": "math"}, "data.train: `levels` makes move puzzles, but the domain is 'math'"),
     ],
 )
@@ -241,6 +260,53 @@ def test_a_local_file_of_problems_is_known_by_its_content(tmp_path: Path) -> Non
     assert changed('{"id": "a", "problem": "p", "answer": "1"}\n') == set()
     assert changed('{"id": "a", "problem": "p", "answer": "2"}\n') == {"problems", "score"}
     assert changed('{"id": "a", "problem": "q", "answer": "1"}\n') == {"problems", "sample", "score"}
+    # without a key it is set aside, so with one it is asked
+    assert changed('{"id": "a", "problem": "p", "answer": ""}\n') == {"problems", "sample", "score"}
+
+
+def test_a_local_file_is_held_against_its_own_columns_and_its_hash(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"question": "p", "key": ""}\n{"question": "q", "key": 2}\n')  # an empty key is set aside later
+    entry = {"path": str(file), "fields": {"answer": "key"}}
+    assert set(loaded(data={"train": entry})["data"]["train"]) == {"path", "fields", "sha256", "questions"}
+    assert "data.train.path: data set 'data.train': no column for 'answer'" in refusal(
+        data={"train": {"path": str(file)}}
+    )
+    assert "not the `sha256` abc that is asked for" in refusal(data={"train": {**entry, "sha256": "abc"}})
+
+
+def test_a_file_of_the_web_is_known_by_the_hash_it_must_have() -> None:
+    entry = {"url": "https://example.org/a.jsonl", "sha256": "abc"}
+    config = loaded(benchmarks={"own": {"problems": entry, "samples": 8, "k": [1]}})
+    assert sample_settings(config, "ci", "grpo", "grpo", 0, "own")["data"]["problems"] == entry
+
+
+@pytest.mark.parametrize("pin", [{"fingerprint": "abc"}, {"count": 3}])
+def test_what_a_source_must_hold_is_checked_and_trains_and_samples_nothing_again(pin: dict[str, Any]) -> None:
+    entry = {"hub": "a/b", "revision": "0" * 40}
+    one, two = (loaded(data={"train": {**entry, **more}}) for more in ({}, pin))
+    assert problem_settings(two, "train") != problem_settings(one, "train")
+    assert problem_settings(two, "validation") == problem_settings(one, "validation")
+    assert train_settings(two, "ci", "grpo", 0) == train_settings(one, "ci", "grpo", 0)
+    assert sample_settings(two, "ci", "base", "base", 0, "train") == sample_settings(
+        one, "ci", "base", "base", 0, "train"
+    )
+
+
+def test_a_model_s_own_prompt_reaches_its_jobs_and_no_others() -> None:
+    config = loaded(
+        prompt={"stop": ["\n\nUser:"], "max_tokens": 99},
+        models={"chat": {"source": {"path": "."}, "prompt": {"template": "chat", "format": "{problem}", "stop": []}}},
+    )
+    own = {"template": "chat", "format": "{problem}", "system": None, "stop": [], "stop_tokens": [], "max_tokens": 99}
+    trained = train_settings(config, "chat", "grpo", 0)
+    assert trained["prompt"] == own
+    assert trained["model"] == {"source": {"path": ".", "hub": None, "revision": None}}
+    assert sample_settings(config, "chat", "grpo", "grpo", 0, "moves-easy")["prompt"] == own
+    for job in (train_settings(config, "ci", "grpo", 0), model_settings(config, "ci")):
+        assert job["prompt"] == {**config["prompt"], "stop": ["\n\nUser:"], "max_tokens": 99}
+    same = loaded(models={"chat": {"source": {"path": "."}}})
+    assert sample_settings(same, "chat", "grpo", "grpo", 0, "moves-easy")["prompt"] == same["prompt"]
 
 
 def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
@@ -315,9 +381,12 @@ def slices(config: dict[str, Any]) -> dict[str, Any]:
         ({"train": {"learning_rate": 1}}, {"train grpo", "train datpo"}),
         ({"benchmarks": {"aaa": {"problems": {"levels": [1], "count": 2}, "samples": 8, "k": [1]}}}, {"tables"}),
         ({"benchmarks": {"moves-hard": {"k": [1]}}}, {"metrics hard"}),
-        ({"benchmarks": {"moves-hard": {"samples": 9}}}, {"sample hard"}),
+        ({"benchmarks": {"moves-hard": {"samples": 10}}}, {"sample hard"}),
         ({"benchmarks": {"moves-hard": {"problems": {"count": 3}}}}, {"set hard", "sample hard", "score hard"}),
-        ({"data": {"validation": {"count": 3}}}, {"set validation"}),
+        # which the trainings of this scale look at
+        ({"data": {"validation": {"count": 3}}}, {"set validation", "train grpo", "train datpo"}),
+        ({"evaluation": {"runs": 4}}, {"metrics hard"}),
+        ({"evaluation": {"checker": "datpo_release"}}, {"score hard"}),
         ({"data": {"train": {"count": 3}}}, {*SETS, "train grpo", "train datpo", "sample train"}),
         ({"data": {"validation": {"from_train": 9}}}, {*SETS, "train grpo", "train datpo", "sample train"}),
         ({"evaluation": {"bootstrap": 7}}, {"metrics hard"}),
@@ -333,7 +402,7 @@ def test_a_key_reaches_the_jobs_that_depend_on_it_and_no_others(overrides: Any, 
 
 def test_math_sets_do_not_depend_on_each_other() -> None:
     config = load_config(ROOT, {"scale": "paper"})
-    wider = load_config(ROOT, {"scale": "paper", "benchmarks": {"AIME25": {"problems": {"count": 3}}}})
+    wider = load_config(ROOT, {"scale": "paper", "benchmarks": {"AIME25": {"problems": {"split": "x"}}}})
     model = next(iter(config["models"]))
     for name, same in (("AIME24", True), ("AIME25", False)):
         first, second = (sample_settings(each, model, "base", "base", 0, name) for each in (config, wider))
@@ -368,7 +437,7 @@ def test_every_key_has_a_type_and_a_description_and_every_map_refuses_unknown_ke
 
 
 # Of these it matters which are given: a source of problems or of a model, a kind of duration.
-ABSENT = r"(problems|train|validation|pretrain|source|method)|.*(problems|data\.train|validation|duration)\..*"
+ABSENT = r"(problems|train|validation|pretrain|source|method|task)|.*(problems|data\.train|validation|duration)\..*"
 
 
 def test_every_other_key_has_a_default() -> None:
@@ -387,8 +456,10 @@ def test_the_readme_explains_every_key() -> None:
 def readme_lines() -> list[str]:
     lines = []
     for name, key in known_keys(schema(), schema()["$defs"]):
-        if re.match(r"runs\.NAME\.train\.|data\.validation\.|benchmarks\.NAME\.problems\.", name):
-            continue  # the same keys as `train.` and `data.train.`
+        if re.match(
+            r"runs\.NAME\.train\.|models\.NAME\.prompt\.|data\.validation\.|benchmarks\.NAME\.problems\.", name
+        ):
+            continue  # the same keys as `train.`, `prompt.` and `data.train.`
         kind = key["type"] if isinstance(key["type"], str) else " or ".join(key["type"])
         kind = " \\| ".join(f"`{choice}`" for choice in key["enum"]) if "enum" in key else kind
         default = f"`{json.dumps(key['default'])}`" if "default" in key else ""

@@ -91,19 +91,21 @@ EXPECTED = {
     },
     "off_policy": {"datpo": {}, "datpo_off_policy": {"off_policy": True}},
     "release": {
-        "grpo_release": {"clip": [0.2, 0.2], "end_token": "untrained"},
-        "dr_grpo_release": {"truncated": "wrong", "end_token": "untrained"},
+        "grpo_release": {"clip": [0.2, 0.2], "checker": "datpo_release", "end_token": "untrained"},
+        "dr_grpo_release": {"truncated": "wrong", "checker": "datpo_release", "end_token": "untrained"},
         "treerl_release": {
             "credit": "released",
             "aggregate": "sequence_mean",
             "truncated": "wrong",
+            "checker": "datpo_release",
             "end_token": "untrained",
         },
-        "attnrl_release": {"spacing": 512, "end_token": "untrained"},
+        "attnrl_release": {"spacing": 512, "checker": "datpo_release", "end_token": "untrained"},
         "datpo_release": {
             "value": "branches_only",
             "compared": "released",
             "graded_text": "branch",
+            "checker": "datpo_release",
             "end_token": "untrained",
         },
     },
@@ -174,9 +176,10 @@ def test_what_the_presets_change_it_from() -> None:
     assert plain()["train"]["embedder"] == "Alibaba-NLP/gte-large-en-v1.5"
 
 
-def test_the_release_grades_cut_off_texts_and_no_other_preset_does() -> None:
-    grading = {preset: with_preset(preset)["evaluation"]["truncated"] for preset in PRESETS}
-    assert [preset for preset, truncated in grading.items() if truncated == "graded"] == ["release"]
+@pytest.mark.parametrize(("key", "value"), [("truncated", "graded"), ("checker", "datpo_release")])
+def test_the_release_grades_in_its_own_way_and_no_other_preset_does(key: str, value: str) -> None:
+    grading = {preset: with_preset(preset)["evaluation"][key] for preset in PRESETS}
+    assert [preset for preset, chosen in grading.items() if chosen == value] == ["release"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -239,7 +242,7 @@ def default_of(option: Option) -> Any:
         default = default[part]
     for part in reversed(path):
         value = {part: value}
-    validate(merge(plain(), value), schema())
+    validate({key: part for key, part in merge(plain(), value).items() if key != "out_of_domain"}, schema())
     return default
 
 

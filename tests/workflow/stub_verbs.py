@@ -44,7 +44,8 @@ def write(path: Path, text: str = "stand-in\n") -> None:
 
 def write_out(options: dict[str, list[str]]) -> None:
     out = Path(options["out"][0])
-    write(out)
+    for name in {"out", "scores"} & options.keys():
+        write(Path(options[name][0]))
     if out.suffix == ".png":
         write(out.with_suffix(".svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
 

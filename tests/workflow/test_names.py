@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,11 @@ RULE_FILES = [PROJECT / "Snakefile", *(PROJECT / "rules").rglob("*.smk")]
 
 # The environment of each verb's rule.
 VERBS_OF = {
-    "data": ("config", "data", "fetch-model"),
+    "data": ("config", "data", "fetch-model", "fetch-embedder", "out-of-domain-questions"),
     "learn": ("pretrain", "train", "sample", "segment", "credit"),
-    "score": ("score", "metrics", "difficulty"),
-    "report": ("table2", "budgets", "figure-passk", "figure-curves"),
+    "score": ("score", "metrics", "difficulty", "grade"),
+    "evaluate": ("out-of-domain-prompts", "out-of-domain"),
+    "report": ("table2", "budgets", "card", "checkers", "figure-passk", "figure-curves"),
 }
 
 
@@ -93,6 +96,27 @@ def test_every_verb_has_one_environment_and_every_rule_file_names_existing_ones(
             verb = re.search(r"python -m datpo ([\w-]+)", rule)
             environment = re.search(r"envs/(\w+)\.yaml", rule)
             assert verb is None or verb[1] in VERBS_OF[environment[1]], rule
+
+
+def test_rules_that_fetch_are_local_and_no_others_go_to_the_network() -> None:
+    """What the jobs see of it: workflow/job.sh."""
+    fetching = set()
+    for file in RULE_FILES:
+        for rule in re.findall(r"^rule \w+:\n(?:(?:    .*)?\n)+", file.read_text(), re.MULTILINE):
+            if "online; " in rule:
+                assert "localrule: True" in rule, rule
+                fetching |= {verb for verb in re.findall(r"python -m datpo ([\w-]+)", rule)}
+    assert fetching == {"data", "fetch-model", "fetch-embedder", "out-of-domain-questions"}
+
+
+@pytest.mark.parametrize(("words", "offline"), [("", "1 1 1"), ("online; ", "no yes no")])
+def test_jobs_are_offline_unless_they_fetch(tmp_path: Path, words: str, offline: str) -> None:
+    """Then the hub's settings are what the user made them."""
+    seen = "echo $HF_HUB_OFFLINE $HF_DATASETS_OFFLINE $TRANSFORMERS_OFFLINE"
+    command = f"source {PROJECT}/workflow/job.sh; {words}logged {tmp_path}/log bash -c '{seen}'"
+    own = {"HF_HUB_OFFLINE": "no", "HF_DATASETS_OFFLINE": "yes", "TRANSFORMERS_OFFLINE": "no"}
+    subprocess.run(["bash", "-c", command], check=True, capture_output=True, env={**os.environ, **own})
+    assert (tmp_path / "log").read_text().strip() == offline
 
 
 def test_every_job_has_a_log_and_every_job_but_the_small_local_ones_a_benchmark() -> None:

@@ -18,7 +18,7 @@ def test_a_small_scale_trains_every_method_from_a_pretrained_model(copy: Tree, s
     assert {plan[f"train_{method}"] for method in METHODS} == {1}
     assert plan["metrics"] == 18
     assert plan["split_by_difficulty"] == 1
-    assert "fetch_model" not in plan
+    assert not {"fetch_model", "fetch_embedder"} & set(plan)
 
 
 def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree) -> None:
@@ -34,6 +34,7 @@ def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) ->
     plan = copy.plan("--config", "scale=paper")
     assert plan == copy.plan("--profile", "slurm")
     assert plan["fetch_model"] == plan["train_grpo"] == plan["train_datpo"] == 2
+    assert plan["fetch_embedder"] == 1  # only DATPO measures diversity
     assert plan["sample"] == 2 * (6 * 5 + 1)
 
 

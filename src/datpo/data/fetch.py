@@ -1,9 +1,10 @@
-"""Existing base models: from the Hugging Face hub at a fixed commit, or from a folder."""
+"""Existing models: from the Hugging Face hub at a fixed commit, or from a folder."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
 from datpo.config import read_settings
 from datpo.core.errors import InputError
-from datpo.core.files import read_json, whole_folder
+from datpo.core.files import read_json, whole_folder, write_json
 
 INDEX = "model.safetensors.index.json"
 # Weights come as safetensors only: other formats can run code when they are loaded.
@@ -37,6 +38,31 @@ def fetch_model(config: Path, out: Path) -> None:
         for pattern in WANTED:
             for file in found.glob(pattern):
                 _link(file.resolve(), folder / file.name)
+
+
+def fetch_embedder(config: Path, out: Path) -> None:
+    """Bring an embedder, and the code it may come with, into the hub's cache, where jobs without a network find it.
+
+    Args:
+        config: YAML with `embedder`, a name on the hub, `embedder_revision`, and, where `embedder_remote_code` says
+            so, `embedder_code_revision`, the commit of the repository its configuration takes code from.
+        out: JSON that names the folders of the cache.
+
+    Raises:
+        InputError: something cannot be had, or the weights come in no format that is free of code.
+    """
+    settings = read_settings(config)
+    name, revision = settings["embedder"], settings["embedder_revision"]
+    folder = _snapshot(name, revision, [*WANTED, "*.md"], "train.embedder to a folder that holds it")
+    if not any(folder.rglob("*.safetensors")):
+        raise InputError(f"embedder {name}: its weights come as no *.safetensors, and other formats can run code")
+    folders = {name: str(folder)}
+    if settings["embedder_remote_code"]:
+        modules = read_json(folder / "config.json").get("auto_map", {}).values()
+        for repository in sorted({module.rpartition("--")[0] or name for module in modules}):
+            code = _snapshot(repository, settings["embedder_code_revision"], ["*.py"], "another train.embedder")
+            folders[f"{repository} (code)"] = str(code)
+    write_json(out, {"embedder": name, "revision": revision, "folders": folders})
 
 
 def check_model(folder: Path) -> None:
@@ -67,12 +93,17 @@ def _found(source: dict[str, Any]) -> Path:
     hub, revision = source.get("hub"), source.get("revision")
     if not hub or not revision:
         raise InputError("a model's source needs `hub` and `revision`, or `path`")
+    return _snapshot(hub, revision, WANTED, "source.path to a folder that holds it")
+
+
+def _snapshot(hub: str, revision: str | None, wanted: Sequence[str], instead: str) -> Path:
+    """Where a repository of the hub lies in its cache, downloaded if it has to be; `instead` is another way out."""
     try:
-        return Path(snapshot_download(hub, revision=revision, allow_patterns=list(WANTED)))
-    except (HfHubHTTPError, LocalEntryNotFoundError) as error:
+        return Path(snapshot_download(hub, revision=revision, allow_patterns=list(wanted)))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise InputError(
             f"model {hub} at {revision} cannot be downloaded ({' '.join(str(error).split())[:300]}); "
-            "check its name and the network, or set source.path to a folder that holds it"
+            f"check its name and the network, or set {instead}"
         ) from error
 
 

@@ -20,7 +20,7 @@ from datpo.core.problem import Problem, load_problems, questions_hash
 from datpo.core.seeds import seed
 from datpo.engines.hf import HFEngine
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
-from datpo.learn.prompts import cut_at_stop, prompt_tokens
+from datpo.learn.prompts import cut_at_stop, prompts_of
 from datpo.progress import ProgressLines
 
 Row = dict[str, Any]
@@ -44,7 +44,10 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
     todo = [problem for problem in asked if problem.id not in rows]
     if todo:
         policy = load_policy(model, PRECISIONS[settings["precision"]])
+        policy = policy.ending_at(settings["prompt"].get("stop_tokens") or [])
         policy.model.to(Accelerator().device)
+        # a prompt that is too long is found now, not after hours of others
+        prompts_of(todo, settings["prompt"], policy.tokenizer, policy.context_window)
         label = f"sample {header['model']} {header['run']} seed {header['seed']} on {header['benchmark']}"
         bar = ProgressLines(label, len(asked), "problem", done=len(asked) - len(todo))
         with open(partial, "a", encoding="utf-8") as handle:
@@ -62,11 +65,9 @@ def sample_problems(policy: Policy, problems: Sequence[Problem], settings: Row) 
     """The rows of each problem's `n` samples."""
     engine = HFEngine(policy, settings["generation_batch"], settings["temperature"])
     requests = []
-    for problem in problems:
-        prompt = prompt_tokens(problem, settings["prompt"], policy.tokenizer)
+    prompts = prompts_of(problems, settings["prompt"], policy.tokenizer, policy.context_window)
+    for problem, prompt in zip(problems, prompts, strict=True):
         room = policy.context_window - len(prompt)
-        if room < 1:
-            raise InputError(f"problem {problem.id}: its prompt fills the context window of {policy.context_window}")
         for i in range(settings["n"]):
             draw = seed(settings["seed"], settings["benchmark"], problem.id, i)
             requests.append(Request(prompt, draw, min(settings["max_new_tokens"], room)))

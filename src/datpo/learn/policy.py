@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ disable_progress_bar()  # of reading and writing weights: a job has one bar, its
 
 @dataclass(frozen=True)
 class Policy:
-    """A model and its tokenizer."""
+    """A model and its tokenizer; `stop_tokens` end a response beside those that the model declares."""
 
     model: Any
     tokenizer: PreTrainedTokenizerFast
+    stop_tokens: frozenset[int] = frozenset()
 
     @property
     def device(self) -> torch.device:
@@ -37,10 +38,19 @@ class Policy:
 
     @property
     def end_tokens(self) -> frozenset[int]:
-        """Every token id that ends a response: those of the generation config and the tokenizer's own."""
+        """Every token id that ends a response: those of the generation config, the tokenizer's own and those added."""
         declared = self.model.generation_config.eos_token_id
         ids = declared if isinstance(declared, list) else [declared]
-        return frozenset(int(i) for i in [*ids, self.tokenizer.eos_token_id] if i is not None)
+        return self.stop_tokens | {int(i) for i in [*ids, self.tokenizer.eos_token_id] if i is not None}
+
+    def ending_at(self, texts: Sequence[str]) -> Policy:
+        """The same policy, whose responses end at these tokens too.
+
+        Raises:
+            InputError: a text is not a single token of this tokenizer.
+        """
+        ids = frozenset(_single_token(self.tokenizer, text) for text in texts)
+        return replace(self, stop_tokens=self.stop_tokens | ids)
 
     @property
     def context_window(self) -> int:
@@ -71,6 +81,20 @@ class Policy:
         hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
         token_S = token_T[torch.as_tensor(pack.scored_S, device=device)]
         return token_logprobs(hidden_SD, self.model.lm_head, token_S, logit_chunk, temperature)
+
+
+def _single_token(tokenizer: PreTrainedTokenizerFast, text: str) -> int:
+    """The id of the token that `text` is, whether the vocabulary spells it so ("<|im_end|>") or in its own way."""
+    known = tokenizer.get_vocab().get(text)
+    if known is not None:
+        return int(known)
+    ids = tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids
+    if len(ids) != 1 or tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=False) != text:
+        raise InputError(
+            f"prompt.stop_tokens: {text!r} is not one token of this model's tokenizer; name one that it has, or give "
+            "the text under prompt.stop, before which responses are cut"
+        )
+    return int(ids[0])
 
 
 def checkpoint_hash(folder: Path) -> str:

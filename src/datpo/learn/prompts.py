@@ -13,6 +13,7 @@ from datpo.core.problem import Problem
 from datpo.core.tree import Ints
 
 TEMPLATES = ("plain", "chat")
+NAMED = 10  # problems in one message
 
 
 def prompt_text(problem: Problem, settings: Mapping[str, Any]) -> str:
@@ -21,14 +22,40 @@ def prompt_text(problem: Problem, settings: Mapping[str, Any]) -> str:
     return text.replace("{problem}", problem.problem)
 
 
+def prompts_of(
+    problems: Sequence[Problem],
+    settings: Mapping[str, Any],
+    tokenizer: PreTrainedTokenizerFast,
+    context_window: int,
+) -> list[Ints]:
+    """The prompts of all problems as token ids, never truncated and all looked at before the first is used.
+
+    Raises:
+        InputError: the template is unknown or missing from the tokenizer; or prompts are over `max_tokens`, or leave
+            no room for a single token of a response. Their problems are named.
+    """
+    prompts = [prompt_tokens(problem, settings, tokenizer) for problem in problems]
+    room, limit = context_window - 1, settings.get("max_tokens")
+    most = room if limit is None else min(limit, room)
+    long = [f"{p.id} ({len(ids)} tokens)" for p, ids in zip(problems, prompts, strict=True) if len(ids) > most]
+    if long:
+        rule = f"prompt.max_tokens = {limit}" if most == limit else f"the context window of {context_window} less one"
+        named = ", ".join(long[:NAMED]) + (f" and {len(long) - NAMED} more" if len(long) > NAMED else "")
+        raise InputError(
+            f"prompts over {rule}: problem {named}; they are never cut: raise the limit where the model allows it, or "
+            "set these problems aside with `drop`"
+        )
+    return prompts
+
+
 def prompt_tokens(problem: Problem, settings: Mapping[str, Any], tokenizer: PreTrainedTokenizerFast) -> Ints:
-    """The prompt as token ids, never truncated.
+    """The prompt as token ids, of whatever length.
 
     `template: plain` encodes the text as it is (base models); `chat` wraps it in the tokenizer's chat template, with
     an optional `system` message.
 
     Raises:
-        InputError: the template is unknown or missing from the tokenizer, or the prompt is over `max_tokens`.
+        InputError: the template is unknown or missing from the tokenizer.
     """
     template = settings["template"]
     text = prompt_text(problem, settings)
@@ -45,9 +72,6 @@ def prompt_tokens(problem: Problem, settings: Mapping[str, Any], tokenizer: PreT
         ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     else:
         raise InputError(f"prompt.template must be one of {', '.join(TEMPLATES)}, not {template!r}")
-    limit = settings.get("max_tokens")
-    if limit and len(ids) > limit:
-        raise InputError(f"problem {problem.id}: its prompt has {len(ids)} tokens, over prompt.max_tokens = {limit}")
     return np.array(ids, dtype=np.int64)
 
 

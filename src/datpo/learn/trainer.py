@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -33,10 +31,12 @@ from datpo.learn.influence import step_influence, token_influence
 from datpo.learn.log import TrainingLog
 from datpo.learn.minibatch import credited
 from datpo.learn.policy import Policy, load_policy, save_policy
-from datpo.learn.prompts import prompt_tokens
+from datpo.learn.prompts import prompts_of
 from datpo.learn.state import REACHED, RunState, forget_states, load_state, run_folder, save_state
 from datpo.learn.statistics import fork_statistics, tree_statistics
+from datpo.learn.stop import Stop
 from datpo.learn.update import Learner, UpdateSettings
+from datpo.learn.validation import Validation
 from datpo.methods import Method, load
 from datpo.progress import ProgressLines
 from datpo.search.budget import Progress
@@ -47,21 +47,26 @@ IDLE_STEPS = 100  # so many steps without a single update are a run that will ma
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 
 
-def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log: Path) -> None:
+def train(config: Path, problems: Path, validation: list[Path], model: Path, work: Path, out: Path, log: Path) -> None:
     """Train `model` on `problems` as the run's `config` says; publish checkpoint `out` and step log `log`.
 
-    Where the duration names several units, the checkpoint of the step that first spends each is published beside the
-    last one, in a folder of its name. Everything needed to go on lies below `work`. SIGTERM ends the run after the
-    step under way, with a state on disk and exit code 143, so that the workflow's retry continues it.
+    With `validate_every` the problems in the one file of `validation` are sampled at intervals and scores logged; the
+    checkpoint that is published is the last one, whatever they say. Where the duration names several units, the
+    checkpoint of the step that first spends each is published beside it, in a folder of its name. Everything needed to
+    go on lies below `work`. SIGTERM ends the run after the step under way, with a state on disk and exit code 143, so
+    that the workflow's retry continues it.
     """
     settings = read_settings(config)
-    run = Run(settings, load_problems(problems), load_policy(model), work / "trees")
+    held_out = [problem for file in validation for problem in load_problems(file)]
+    if settings["train"]["validate_every"] and not held_out:
+        raise InputError(f"{config}: train.validate_every needs problems to look at; give their file as --validation")
+    run = Run(settings, load_problems(problems), load_policy(model), work / "trees", held_out)
     folder = run_folder(work, config, problems, model)
     state = load_state(folder, run.policy.model, run.learner.optimizer)
     if state.step == 0:
         shutil.rmtree(work / "trees", ignore_errors=True)  # of a run with other settings
     training_log = TrainingLog(folder, state.step)
-    stop = _stop_on_sigterm()
+    stop = Stop.on_sigterm()
     bar = ProgressLines(run.name, 100.0, "%", 100 * run.duration.fraction(state))
     updated = state.step
     while not run.duration.over(state):
@@ -96,7 +101,14 @@ def train(config: Path, problems: Path, model: Path, work: Path, out: Path, log:
 class Run:
     """A training run: the method, the policy and everything between them."""
 
-    def __init__(self, config: dict[str, Any], problems: Sequence[Problem], policy: Policy, trees: Path) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        problems: Sequence[Problem],
+        policy: Policy,
+        trees: Path,
+        validation: Sequence[Problem] = (),
+    ) -> None:
         """Chosen steps' rollout trees are written to the folder `trees`."""
         identity, settings = config["identity"], config["train"]
         self.name = f"train {identity['model']} {identity['run']} seed {identity['seed']}"
@@ -112,20 +124,37 @@ class Run:
             betas=tuple(settings["betas"]),
             weight_decay=settings["weight_decay"],
         )
+        policy = policy.ending_at(config["prompt"].get("stop_tokens") or [])
         check_keys(config["domain"], self.problems)
         model, optimizer = accelerator.prepare(policy.model, optimizer)
-        self.policy = Policy(model, policy.tokenizer)
+        self.policy = replace(policy, model=model)
         self.learner = Learner(self.policy, optimizer, accelerator)
         self.update_settings = UpdateSettings(**{f.name: settings[f.name] for f in fields(UpdateSettings)})
         self.embed: Embed | None = None
         if self.method.groups is not None:
             keys = ("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision")
             self.embed = embedder(*(settings.get(key) for key in keys))
-        self.prompts = [prompt_tokens(problem, config["prompt"], policy.tokenizer) for problem in self.problems]
+        self.prompts = prompts_of(self.problems, config["prompt"], policy.tokenizer, policy.context_window)
         stops = config["prompt"].get("stop") or []
+        self.validation = Validation(
+            problems=validation,
+            prompts=prompts_of(validation, config["prompt"], policy.tokenizer, policy.context_window),
+            samples=settings["validation_samples"],
+            max_new_tokens=settings["max_new_tokens"],
+            stops=stops,
+            domain=config["domain"],
+            checker=settings["checker"],
+        )
         self.rollouts = Rollouts(
             engine=HFEngine(self.policy, settings["generation_batch"], settings["temperature"]),
-            grade=grader(config["domain"], self.policy, stops, settings["graded_text"], settings["truncated"]),
+            grade=grader(
+                config["domain"],
+                self.policy,
+                stops,
+                settings["graded_text"],
+                settings["truncated"],
+                settings["checker"],
+            ),
             signals=signals_of(self.policy),
             max_new_tokens=settings["max_new_tokens"],
             limit=settings["length_limit"],
@@ -157,6 +186,7 @@ class Run:
         state.prompts = self.method.prompts(trees, state.prompts or usual, usual)
         return {
             "step": state.step,
+            **self._validated(state),
             **tree_statistics(trees),
             **fork_statistics(trees, credits, of_trees),
             **report,
@@ -169,6 +199,14 @@ class Run:
             "total_tokens": state.tokens,
             "total_updates": state.updates,
         }
+
+    def _validated(self, state: RunState) -> Mapping[str, Any]:
+        """Scores on the validation split where they are due, at the end in any case; its time is no training time."""
+        every = self.settings["validate_every"]
+        if every is None or (state.step % every and not self.duration.over(state)):
+            return {}
+        with self.learner.accelerator.autocast():
+            return self.validation.scores(self.rollouts.engine, self.policy)
 
     def _grow(self, state: RunState) -> tuple[list[RolloutTree], Progress, int]:
         """The trees of a step, what the method could read of the run, and the tokens generated just now.
@@ -244,19 +282,3 @@ def signals_of(policy: Policy) -> Mapping[str, Signal]:
         "influence": partial(step_influence, policy),
         "token_influence": partial(token_influence, policy),
     }
-
-
-class _Stop:
-    """Whether SIGTERM has asked the run to end."""
-
-    requested = False
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """The signal handler."""
-        self.requested = True
-
-
-def _stop_on_sigterm() -> _Stop:
-    stop = _Stop()
-    signal.signal(signal.SIGTERM, stop)
-    return stop

@@ -19,8 +19,10 @@ from datpo.report.training import Training, load_training
 SMOOTH = 0.1  # share of a run's steps in its running mean
 POINTS = 200  # of a mean over seeds
 LABELS = 9  # that fit under a panel
+VALIDATION = "validation_avg"  # looked at every so many steps only
 CURVES = {
     "reward": "reward",
+    VALIDATION: "right on the validation split",
     "zero_signal": "zero-signal share",
     "entropy": "entropy (nats/token)",
     "response_length": "response length (tokens)",
@@ -75,10 +77,11 @@ def learning_curves(logs: list[Path], out: Path) -> None:
     runs = in_order(log.run for log in training)
     models = list(dict.fromkeys(run.model for run in runs))
     note = f"Running means over {100 * SMOOTH:.0f} % of a training's steps. Thin: seeds. Bold: mean of a run's seeds."
-    with figure(out, models, len(CURVES), runs, note) as groups:
+    curves = [column for column in CURVES if column != VALIDATION or all(VALIDATION in log.steps for log in training)]
+    with figure(out, models, len(curves), runs, note) as groups:
         for model, panels in zip(models, groups, strict=True):
             of_model = [log for log in training if log.run.model == model]
-            for panel, column in zip(panels, CURVES, strict=True):
+            for panel, column in zip(panels, curves, strict=True):
                 _draw_curves(panel, of_model, column, runs)
             outer_labels(panels, "generated tokens")
 
@@ -94,11 +97,12 @@ def pass_curve(results: Results, run: Run, benchmark: str) -> dict[int, Interval
 
 
 def smoothed(log: Training, column: str) -> tuple[Floats, Floats]:
-    """Tokens generated so far, and a column's centred running mean over a share of the steps."""
-    window = max(1, round(SMOOTH * len(log.steps)))
-    values = pd.to_numeric(log.steps[column], errors="coerce")
+    """Tokens generated so far, and a column's centred running mean over a share of the steps; validation as it is."""
+    steps = log.steps.dropna(subset=[VALIDATION]) if column == VALIDATION else log.steps
+    window = 1 if column == VALIDATION else max(1, round(SMOOTH * len(steps)))
+    values = pd.to_numeric(steps[column], errors="coerce")
     mean = values.rolling(window, center=True, min_periods=1).mean()
-    return log.steps["total_tokens"].to_numpy(dtype=float), mean.to_numpy(dtype=float)
+    return steps["total_tokens"].to_numpy(dtype=float), mean.to_numpy(dtype=float)
 
 
 def mean_curve(curves: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:

@@ -70,9 +70,16 @@ def _benchmark(results: Results, benchmark: str) -> str:
     header = results.of(results.runs[0], benchmark)[0].header
     problems = len(results.of(results.runs[0], benchmark)[0].at_k(1))
     settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS if key in header)
-    prompt = header.get("prompt")
-    if isinstance(prompt, dict):
-        settings += f", {prompt['template']} prompt {prompt['format']!r}"
+    prompts = {run.model: results.of(run, benchmark)[0].header.get("prompt") for run in results.runs}
+    told = {
+        model: f"{each['template']} prompt {each['format']!r}"
+        for model, each in prompts.items()
+        if isinstance(each, dict)
+    }
+    if len(set(told.values())) == 1:
+        settings += f", {next(iter(told.values()))}"
+    else:
+        settings += "".join(f", {model}: {prompt}" for model, prompt in told.items())
     k = column_k(results, (benchmark, "pass"))
     return (
         f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; "

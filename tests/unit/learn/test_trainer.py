@@ -41,6 +41,9 @@ def settings(method, duration, numbers=None, **train_settings):
             "length_limit": "branch",
             "truncated": "graded",
             "graded_text": "response",
+            "checker": "own",
+            "validate_every": None,
+            "validation_samples": 2,
             "end_token": "trained",
             "save_trees": [],
             "prompts_per_step": 4,
@@ -74,6 +77,7 @@ class Job:
         self.options = {
             "config": self.config,
             "problems": problems,
+            "validation": [],
             "model": model,
             "work": folder / "work",
             "out": folder / "checkpoint",
@@ -87,8 +91,8 @@ class Job:
     def start(self):
         """In a process of its own."""
         command = [sys.executable, "-m", "datpo", "train"]
-        for name, path in self.options.items():
-            command += [f"--{name}", str(path)]
+        for name, value in self.options.items():
+            command += [f"--{name}", *map(str, value if isinstance(value, list) else [value])]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 

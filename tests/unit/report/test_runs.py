@@ -20,6 +20,7 @@ def edit(path, change):
         (lambda d: d["header"].update(scale="ci"), "scale is 'ci'"),
         (lambda d: d["header"].update(temperature=0.6), "temperature is 0.6"),
         (lambda d: d["header"].update(checker="moves 2"), "checker is 'moves 2'"),
+        (lambda d: d["header"].update(prompt="chat"), "prompt is 'chat', but"),
         (lambda d: d["header"].pop("seed"), "key 'seed' is missing"),
         (lambda d: d["pass"].pop("4"), r"no pass@4 \(it has k = 1, 2\)"),
         (lambda d: d["header"].update(table_k=2), "k = 2 for the table"),
@@ -35,6 +36,14 @@ def test_metrics_that_cannot_stand_in_one_table_are_named(golden, make, change, 
     with pytest.raises(InputError, match=message) as error:
         make(golden)
     assert str(path) in str(error.value)
+
+
+def test_each_model_may_be_asked_in_its_own_way_and_the_table_says_so(folder, make):
+    for model, template in (("base", "plain"), ("instruct", "chat")):
+        folder.add_metrics([1, 3], model=model, prompt={"template": template, "format": "{problem}"})
+        folder.add_log(model=model)
+    text = (make(folder) / "table2.md").read_text()
+    assert "checker moves 1, base: plain prompt '{problem}', instruct: chat prompt '{problem}'" in text
 
 
 def test_a_run_without_a_benchmark_is_named(golden, make):
