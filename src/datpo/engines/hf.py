@@ -22,7 +22,8 @@ from datpo.core.engine import Continuation, Request
 from datpo.core.tree import Floats, Ints
 from datpo.learn.policy import Policy
 
-COMPACT_BELOW = 0.8  # share of rows still alive below which the cache is copied without the finished ones
+SHORTER = 0.8  # rows whose keys reach less than this share of their neighbours' attend apart from them
+FEWEST = 16  # rows, though, that are worth a call of their own
 
 
 class RaggedAttention:
@@ -34,41 +35,65 @@ class RaggedAttention:
     def __init__(self, kv: Tensor) -> None:
         self.kv = kv
         self.position_RT = torch.zeros(0)
-        self.mask = torch.zeros(0)
         self.rows = torch.arange(kv.shape[2], device=kv.device)[:, None]
-        self.reach = 0
+        self.groups: list[tuple[slice, int, Tensor]] = []
 
-    def aim(self, position_RT: Tensor) -> None:
-        """Set the positions at which the next call's tokens stand; row r, token t sees keys 0..position."""
+    def aim(self, position_RT: Tensor, reaches: Sequence[tuple[int, int, int]] = ()) -> None:
+        """Set the positions at which the next call's tokens stand; row r, token t sees keys 0..position.
+
+        `reaches` are runs of rows (start, stop, keys) that attend to so many keys at most; by default one run of all.
+        """
         self.position_RT = position_RT
-        self.reach = int(position_RT.max()) + 1
         self.rows = torch.arange(len(position_RT), device=position_RT.device)[:, None]
-        keys = torch.arange(self.reach, device=position_RT.device)
-        self.mask = (keys <= position_RT[..., None])[:, None]
+        self.groups = []
+        for start, stop, reach in reaches or [(0, len(position_RT), int(position_RT.max()) + 1)]:
+            keys = torch.arange(reach, device=position_RT.device)
+            self.groups.append((slice(start, stop), reach, (keys <= position_RT[start:stop, :, None])[:, None]))
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
         """Write (R, G, T, D) keys and values, and attend (R, H, T, D) queries to each row's own past."""
         for slot, new in enumerate((key, value)):
             self.kv[layer, slot, self.rows, :, self.position_RT] = new.transpose(1, 2).to(self.kv.dtype)
-        keys, values = self.kv[layer, :, :, :, : self.reach]
-        return functional.scaled_dot_product_attention(
-            query.to(keys.dtype),
-            keys,
-            values,
-            attn_mask=self.mask,
-            scale=scale,
-            enable_gqa=key.shape[1] != query.shape[1],
-        )
+        query = query.to(self.kv.dtype)
+        outs = [
+            _attended(query[rows], *self.kv[layer, :, rows, :, :reach], mask, scale)
+            for rows, reach, mask in self.groups
+        ]
+        return outs[0] if len(outs) == 1 else torch.cat(outs)
+
+
+def _attended(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """(R, H, T, D). A single token's heads that share keys stand as queries of one head: keys are read once for all."""
+    attention = functional.scaled_dot_product_attention
+    if query.shape[2] > 1:
+        return attention(query, keys, values, mask, scale=scale, enable_gqa=keys.shape[1] != query.shape[1])
+    folded = query.reshape(len(query), keys.shape[1], -1, query.shape[3])
+    return attention(folded, keys, values, mask.expand(-1, -1, folded.shape[2], -1), scale=scale).reshape(query.shape)
+
+
+def reaches(position_R: Ints) -> list[tuple[int, int, int]]:
+    """Runs of rows (start, stop, keys) of like reach, where positions descend; short rows do not pay for long ones."""
+    runs, start = [], 0
+    for row in range(len(position_R)):
+        if row - start >= FEWEST and position_R[row] + 1 < SHORTER * (position_R[start] + 1):
+            runs.append((start, row, int(position_R[start]) + 1))
+            start = row
+    return [*runs, (start, len(position_R), int(position_R[start]) + 1)]
 
 
 class HFEngine:
     """Samples token by token from a policy; pure multinomial at the given temperature.
+
+    Attributes:
+        compact_below: share of rows still alive below which the cache is copied without the finished ones.
 
     Args:
         policy: the model that is sampled as it is now; call `forget` after an update.
         batch: rows decoded together at most.
         temperature: divides the logits; log-probabilities and entropies are those of the tempered distribution.
     """
+
+    compact_below = 0.8
 
     def __init__(self, policy: Policy, batch: int, temperature: float = 1.0) -> None:
         self.policy = policy
@@ -84,10 +109,13 @@ class HFEngine:
 
         A row's draw depends on its own seed and distribution alone, not on its neighbours.
         """
-        done: list[Continuation] = []
+        # Long contexts first: rows of a batch advance together, so they stay in descending order.
+        order = sorted(range(len(requests)), key=lambda i: -len(requests[i].context))
+        done: dict[int, Continuation] = {}
         for start in range(0, len(requests), self.batch):
-            done += self._sample_batch(requests[start : start + self.batch], keep)
-        return done
+            chosen = order[start : start + self.batch]
+            done.update(zip(chosen, self._sample_batch([requests[i] for i in chosen], keep), strict=True))
+        return [done[i] for i in range(len(requests))]
 
     def forget(self) -> None:
         """Drop the kept keys and values."""
@@ -107,7 +135,7 @@ class HFEngine:
                     cached = drawn.context[rows[r]] + drawn.length[rows[r]] - 1
                     self._kept[handles[rows[r]]] = attend.kv[:, :, r, :, :cached].clone()
             alive_R = drawn.length[rows] == 0
-            if alive_R.mean() < COMPACT_BELOW:
+            if alive_R.mean() < self.compact_below or not alive_R.any():
                 attend.kv = attend.kv[:, :, torch.as_tensor(alive_R, device=attend.kv.device)]
                 rows, last_R = rows[alive_R], last_R[alive_R]
         return [drawn.continuation(i, handle) for i, handle in enumerate(handles)]
@@ -120,7 +148,7 @@ class HFEngine:
         device = self.policy.device
         position_R = np.minimum(drawn.context[rows] + drawn.step - 1, attend.kv.shape[4] - 1)
         position_R1 = torch.as_tensor(position_R, device=device)[:, None]
-        attend.aim(position_R1)
+        attend.aim(position_R1, reaches(position_R))
         hidden = self.policy.hidden(torch.as_tensor(last_R, device=device)[:, None], position_R1, attend)
         logits_RV = self.policy.model.lm_head(hidden[:, -1]).float() / self.temperature
         uniform_R = torch.as_tensor(drawn.uniform_RN[rows, drawn.step], device=device)

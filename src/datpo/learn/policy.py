@@ -71,8 +71,11 @@ class Policy:
         assert isinstance(out, Tensor)
         return out
 
-    def pack_logprobs(self, pack: Pack, logit_chunk: int, temperature: float) -> Tensor:
-        """Log-probabilities (S,) of a pack's scored tokens, each read at its parent token."""
+    def pack_logprobs(self, pack: Pack, logit_budget: int, temperature: float) -> Tensor:
+        """Log-probabilities (S,) of a pack's scored tokens, each read at its parent token.
+
+        No more than `logit_budget` logits, tokens x vocabulary, exist at one time.
+        """
         device = self.device
         attend = ChainAttention(pack, device)
         token_T = torch.as_tensor(pack.token_T, device=device)
@@ -80,7 +83,8 @@ class Policy:
         hidden_TD = self.hidden(token_T[None], position_T[None], attend)[0]
         hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
         token_S = token_T[torch.as_tensor(pack.scored_S, device=device)]
-        return token_logprobs(hidden_SD, self.model.lm_head, token_S, logit_chunk, temperature)
+        chunk = max(1, logit_budget // self.model.config.vocab_size)
+        return token_logprobs(hidden_SD, self.model.lm_head, token_S, chunk, temperature)
 
 
 def _single_token(tokenizer: PreTrainedTokenizerFast, text: str) -> int:

@@ -27,7 +27,7 @@ class UpdateSettings:
     minibatch_size: int
     gradient_clip: float
     token_budget: int
-    logit_chunk: int
+    logit_budget: int
     temperature: float
     max_new_tokens: int
 
@@ -99,7 +99,7 @@ class Learner:
         total, reports = 0.0, []
         for pack in packs(batch.shares, settings.token_budget):
             with self.accelerator.autocast():
-                logp_S = self.policy.pack_logprobs(pack, settings.logit_chunk, settings.temperature)
+                logp_S = self.policy.pack_logprobs(pack, settings.logit_budget, settings.temperature)
             tensors = [
                 torch.as_tensor(x, dtype=logp_S.dtype, device=logp_S.device)
                 for x in (pack.logprob_S, pack.pull_S, pack.push_S)

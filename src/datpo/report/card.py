@@ -103,18 +103,19 @@ def _training(settings: Mapping[str, Any], training: Sequence[Training], results
 
 
 def _scores(frame: pd.DataFrame) -> list[str]:
-    scores, made = [], []
-    for benchmark, rows in frame.groupby("benchmark", sort=False):
-        first = rows.iloc[0]
-        cells = [f"{row.metric}@{row.k}: {row.value:.1f} [{row.low:.1f}, {row.high:.1f}]" for row in rows.itertuples()]
-        rates = f"{first.rate_truncated:.1f} / {first.rate_no_answer:.1f} / {first.rate_duplicate:.1f}"
-        scores.append([markdown(str(benchmark)), str(first.problems), str(first.n), "; ".join(cells), rates])
-        made.append([markdown(str(benchmark)), *(markdown(str(first[key])) for key in MADE)])
+    frame = frame.assign(shown=[f"{row.value:.1f} [{row.low:.1f}, {row.high:.1f}]" for row in frame.itertuples()])
+    scores, at_k, made = [], [], []
+    for name, rows in frame.groupby("benchmark", sort=False):
+        benchmark, first = markdown(str(name)), rows.iloc[0]
+        rates = [f"{first[f'rate_{rate}']:.1f}" for rate in ("truncated", "no_answer", "duplicate")]
+        scores.append([benchmark, str(first.problems), str(first.n), first.shown, *rates])
+        both = {metric: dict(zip(of.k, of.shown, strict=True)) for metric, of in rows.groupby("metric")}
+        at_k += [[benchmark, str(k), shown, both["maj"][k]] for k, shown in both["pass"].items()]
+        made.append([benchmark, *(markdown(str(first[key])) for key in MADE)])
     return [
-        "## Scores, in percent",
-        pipe_table(
-            ["benchmark", "problems", "n", "scores with 95 % intervals", "cut off / no answer / duplicate"], scores, 4
-        ),
+        "## Scores, in percent, with 95 % intervals",
+        pipe_table(["benchmark", "problems", "n", "avg@n", "cut off", "no answer", "duplicates"], scores, 1),
+        pipe_table(["benchmark", "k", "pass@k", "maj@k"], at_k, 1),
         "## How the samples were drawn and graded",
         pipe_table(["benchmark", *(name.replace("_", " ") for name in MADE)], made, 1 + len(MADE)),
         f"Sampled with {markdown(str(frame.iloc[0].versions))}.",

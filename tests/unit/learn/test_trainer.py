@@ -57,7 +57,7 @@ def settings(method, duration, numbers=None, **train_settings):
             "weight_decay": 0.0,
             "gradient_clip": 1.0,
             "token_budget": 2048,
-            "logit_chunk": 512,
+            "logit_budget": 100_000,
             "generation_batch": 64,
             "precision": "float32",
             "embedder": "lexical",

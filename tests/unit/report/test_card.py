@@ -34,7 +34,7 @@ def test_a_trained_checkpoint(folder, tmp_path):
     assert text.startswith("# DATPO, small, seed 2\n")
     for told in (
         "abc123", "x/y", "e" * 40, "| alpha ", r"\[0.2, 0.0\]", r"learning\_rate", "0.0001",
-        "10,000", "avg@4: 50.0 [25.0, 75.0]", "12.5 / 0.0 / 0.0", "2.13.0", "a/b", '{"no key": 2}',
+        "10,000", "50.0 [25.0, 75.0] |      12.5 |", "100.0 [100.0, 100.0] |", "2.13.0", "a/b", '{"no key": 2}',
         "0123456789abcdef", "0.250 at step 9", "moves 1",
     ):  # fmt: skip
         assert told in text, told

@@ -1,20 +1,9 @@
 r"""Checking answers: a problem and a response in, a verdict out.
 
-What counts as right in the domain `math`:
+The answer is the last complete, non-empty box (`boxed`); without one there is none, and nothing is guessed. What counts
+as one answer in the domain `math` stands in one table, docs/checker.md, whose examples are tests.
 
-* The answer is the last complete, non-empty box (`boxed`); without one there is no answer, and nothing is guessed.
-* Equal values are equal, simplified or not; an exact decimal equals its fraction, a rounded one does not.
-* Bare comma lists, sets and unions are unordered, tuples, points, intervals and matrices ordered. In a set, or
-  against a single value, repetitions do not count. Labels (`x =`) may be missing; if several different ones are,
-  the bare list must follow their order.
-* Units, degree, percent and currency signs may be missing, or be worked out (25% is 1/4, 90 degrees are pi/2); two
-  known units must be the same. The base of a numeral may be missing in the answer, not in the key.
-* A condition on one variable is the interval it describes. An equation equals its constant multiples.
-* Words are compared without regard to case, single letters (choices, variables) with it.
-* A key that is empty, broken off, prose pointing elsewhere or unread mathematics is a `bad_key`: never a reward.
-
-Add a domain by writing a class with the three methods of `Domain` and naming it here; docs/checker.md shows the
-conventions in one table.
+Add a domain by writing a class with the three methods of `Domain` and naming it here.
 """
 
 from __future__ import annotations

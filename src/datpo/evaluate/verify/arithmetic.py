@@ -125,13 +125,10 @@ class _Reader:
         tree = self.chain()
         while self.peek() in ("*", r"\cdot", r"\times", r"\ast", "/", r"\div"):
             operator = self.take()
-            right = ("neg", self.signed_chain()) if self.peek() == "-" else self.chain(after_slash=operator == "/")
-            tree = ("/" if operator in ("/", r"\div") else "*", tree, right)
+            negative = self.peek() == "-" and bool(self.take())
+            right = self.chain(after_slash=operator == "/")
+            tree = ("/" if operator in ("/", r"\div") else "*", tree, ("neg", right) if negative else right)
         return tree
-
-    def signed_chain(self) -> Tree:
-        self.take("-")
-        return self.chain()
 
     def chain(self, after_slash: bool = False) -> Tree:
         r"""Factors side by side: `2x`, `3\sqrt{2}`, `\sin x \cos x`, and the mixed number `1\frac{1}{2}`."""
@@ -148,17 +145,13 @@ class _Reader:
         return tree
 
     def mixed(self, whole: Tree) -> Tree:
-        r"""`1\frac{1}{2}` and `1 1/2` are sums."""
+        r"""`1\frac{1}{2}` is a sum."""
         if self.peek() == r"\frac":
             before = self.here
             part = self.power()
             if part[0] == "/" and all(side[0] == "number" for side in part[1:]) and self.peek() != "^":
                 return ("+", whole, part)
             self.here = before
-        ahead = self.tokens[self.here : self.here + 3]
-        if len(ahead) == 3 and ahead[1] == "/" and ahead[0].isdigit() and ahead[2].isdigit():
-            self.here += 3
-            return ("+", whole, ("/", _number(ahead[0]), _number(ahead[2])))
         return whole
 
     def starts_factor(self) -> bool:
@@ -182,15 +175,19 @@ class _Reader:
             if mark == "°":
                 tree = ("*", tree, ("/", ("pi",), _number("180")))
             else:
-                tree = ("!", tree) if mark == "!" else ("^", tree, self.argument())
+                tree = ("!", tree) if mark == "!" else ("^", tree, self.argument(digits=True))
         return tree
 
-    def argument(self) -> Tree:
-        """What a command or `^` applies to: a group in braces, or a single digit, letter or command."""
+    def argument(self, digits: bool = False) -> Tree:
+        r"""What a command or `^` applies to: a group in braces, or a single digit, letter or command.
+
+        Args:
+            digits: whether to take all of a number: x^10 and \sqrt10 are meant as x^{10} and \sqrt{10}, \frac12 is not.
+        """
         token = self.peek()
         if token == "{":
             return self.group()
-        if token[:1].isdigit() and len(token) > 1:
+        if token[:1].isdigit() and len(token) > 1 and not digits:
             self.tokens[self.here : self.here + 1] = [token[0], token[1:]]
         if token == "-":
             raise Unreadable("a sign without braces")
@@ -225,7 +222,7 @@ class _Reader:
     def root(self) -> Tree:
         self.take(r"\sqrt")
         index = self.group() if self.peek() == "[" else _number("2")
-        return ("root", self.argument(), index)
+        return ("root", self.argument(digits=True), index)
 
     def function(self) -> Tree:
         """A named function with its base or exponent and its argument."""

@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 
 # An escaped character is passed over, so `\{` is no brace.
-_MARK = re.compile(r"(?P<box>\\(?:boxed|fbox)\s*\{)|\\.|(?P<open>\{)|(?P<close>\})", re.DOTALL)
+_MARK = re.compile(r"(?P<box>\\\\?(?:boxed|fbox)\s*\{)|\\.|(?P<open>\{)|(?P<close>\})", re.DOTALL)
 _BARE = re.compile(r"\\(?:boxed|fbox) ?(-?\d+(?:[.,/]\d+)*|[A-Z](?![a-zA-Z]))(?=[^\d.,/]|[.,](?!\S))")
 _GLUE = re.compile(r"(?:\s|[$,;.{}]|\\[,;:!()\[\]]|\\q?quad|\\text|\band\b|\bor\b)*")
 _SEPARATOR = re.compile(r"(?<!\\)[,;]|\band\b|\bor\b")

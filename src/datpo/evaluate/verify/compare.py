@@ -11,7 +11,7 @@ import re
 
 from datpo.evaluate.verify import arithmetic, numeric
 from datpo.evaluate.verify.keys import is_no_key, is_readable
-from datpo.evaluate.verify.labels import labelled_value
+from datpo.evaluate.verify.labels import is_sum_in_numbers, labelled_value
 from datpo.evaluate.verify.normalise import LONGEST, normalise, squeeze
 from datpo.evaluate.verify.shapes import Bracketed, Listing, Matrix, Relation, Shape, Single, read, readings
 from datpo.evaluate.verify.single import same_value
@@ -148,16 +148,29 @@ def _same_matrix(gold: Shape, answer: Shape) -> bool:
 def _same_relation(gold: Shape, answer: Shape) -> bool:
     """Two equations or inequalities; or a value against a labelled value, `5` against `x = 5`."""
     if isinstance(gold, Relation) and isinstance(answer, Relation):
-        return gold.sign == answer.sign and _same_sides(gold, answer)
+        if gold.sign != answer.sign:
+            return False
+        # (a, b, c) = (1, 1, 1) is a = b = c = 1.
+        point = next((side for side in (gold, answer) if side.sides[0].startswith("(")), None)
+        chain = answer if point is gold else gold
+        if point is not None and len(chain.sides) > 2 and labelled_value(point) is not None:
+            return same(read(point.sides[-1]), chain)
+        return _same_sides(gold, answer)
     relation, other = (gold, answer) if isinstance(gold, Relation) else (answer, gold)
     assert isinstance(relation, Relation)
     if relation.sign != "=":
         return False
     value = labelled_value(relation)
-    return value is not None and same(read(value), other)
+    if value is None:
+        return is_sum_in_numbers(relation.sides[0]) and all(same(read(side), other) for side in relation.sides)
+    if isinstance(other, Bracketed) and len(other.items) == len(relation.sides) - 1:  # x = y = 1 is the point (1, 1)
+        return all(same(read(value), item) for item in other.items)
+    return same(read(value), other)
 
 
 def _same_sides(gold: Relation, answer: Relation) -> bool:
+    if len(gold.sides) == len(answer.sides) > 2:
+        return all(same(read(a), read(b)) for a, b in zip(gold.sides, answer.sides, strict=True))
     left, right = (gold.sides[0], gold.sides[-1]), (answer.sides[0], answer.sides[-1])
     if gold.sign == "=" and squeeze(left[0]) == squeeze(right[0]):
         return same(read(left[1]), read(right[1]))

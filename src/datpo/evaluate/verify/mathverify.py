@@ -12,9 +12,11 @@ import re
 
 LONGEST = 400  # characters; its parser is slow on long texts
 DEEPEST = 10  # nested brackets; its parser takes exponential time on them
+MOST = {"|": 6, "_": 12}  # of a mark; likewise
 _TOWER = re.compile(r"\^\s*\{?[^{}]*\^\s*\{?[^{}]*\^|\d\)?\s*\^\s*[{(]*\d+[)}]*\s*\^")
 _DIGITS = re.compile(r"\d{40,}")
 _FACTORIAL_OF_LARGE = re.compile(r"(?:\d{5,}|\})\s*\)?\s*!|\^[^!]{0,20}!|\\binom|\\(?:sum|prod|int)")
+_MISREAD = re.compile(r"\d\s+\d|\d\s*[_%]")  # it adds 2 3 up, as it does 2 1/3
 _DECIMAL = re.compile(r"(\d*)\.(\d+)")
 # No unit stripping, no box search, no guessing at malformed text: that is `normalise`'s and `compare`'s to decide.
 
@@ -54,13 +56,18 @@ def _parse(text: str) -> object | None:
 
 
 def _is_modest(text: str) -> bool:
-    """Whether a text stays clear of what SymPy may evaluate beyond bounds."""
+    """Whether a text stays clear of what SymPy may evaluate beyond bounds, and of what the parser misreads."""
     deepest = depth = 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
         deepest = max(deepest, depth)
-    costly = (_TOWER, _DIGITS, _FACTORIAL_OF_LARGE)
-    return len(text) <= LONGEST and deepest <= DEEPEST and not any(rule.search(text) for rule in costly)
+    refused = (_TOWER, _DIGITS, _FACTORIAL_OF_LARGE, _MISREAD)
+    return (
+        len(text) <= LONGEST
+        and deepest <= DEEPEST
+        and all(text.count(mark) <= most for mark, most in MOST.items())
+        and not any(rule.search(text) for rule in refused)
+    )
 
 
 def _as_fraction(match: re.Match[str]) -> str:

@@ -5,8 +5,9 @@ Zippel 1979: for polynomials a chance agreement has probability near zero over r
 agree if they do to 45 digits, relative to their size, and to as many places after the point: a relative tolerance
 tells 2^{-98} from 2^{-99}, the places tell 2^{200}\sqrt{2} from (2^{200}+1)\sqrt{2}.
 
-Points at which both sides are real decide if there are any, so that a branch cut of one side outside the natural
-domain does no harm; otherwise complex values are compared.
+Points at which both sides are real all the way through decide if there are any, so that a branch cut of one side
+outside the natural domain does no harm (\sqrt{ab} is \sqrt{a}\sqrt{b}); otherwise complex values are compared.
+Under a floor or a ceiling the letters i to n are integers.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ Value = Any  # Fraction, mpf or mpc
 Point = Callable[[str], Fraction]
 
 PLACES = 60
-TOLERANCE = mpf(10) ** -45
 MOST_PLACES = 20_000
+MOST_DIGITS = 1_000  # beyond sixty, for the sake of long numbers
 LARGEST_EXPONENT = 10.0**6  # of e; beyond, a power is refused: 9^{9^{9^9}} would fill the memory
 # Each variable gets a value of its own from one of these ranges at each point.
 RANGES: Sequence[tuple[Fraction, Fraction]] = (
@@ -35,6 +36,11 @@ RANGES: Sequence[tuple[Fraction, Fraction]] = (
     (Fraction(3), Fraction(7)),
     (Fraction(-14, 5), Fraction(-1, 5)),
 )
+MIXED = 2  # more points, at which every second variable is negative
+
+
+INTEGER_POINTS = 12
+_INTEGERS = frozenset("ijklmn")
 
 
 def equal(left: Tree, right: Tree) -> bool | None:
@@ -44,7 +50,7 @@ def equal(left: Tree, right: Tree) -> bool | None:
         TooLarge: a value too large to work out.
     """
     real, other = [], []
-    with mp.workdps(PLACES):
+    with mp.workdps(PLACES + _digits(left, right)):
         for a, b, point in _values(left, right):
             agree = _agree(a, b, left, right, point)
             if isinstance(a, mpc) or isinstance(b, mpc):
@@ -62,13 +68,13 @@ def proportional(left: Tree, right: Tree, positive: bool) -> bool | None:
     Raises:
         TooLarge: a value too large to work out.
     """
-    with mp.workdps(PLACES):
+    with mp.workdps(PLACES + _digits(left, right)):
         pairs = [(a, b) for a, b, _ in _values(left, right)]
         real = [(a, b) for a, b in pairs if not isinstance(a, mpc) and not isinstance(b, mpc)]
         pairs = real if len(real) > 1 else pairs
         if len(pairs) < 2 or any(a == 0 or b == 0 for a, b in pairs):
             return None
-        ratios = [a / b for a, b in pairs]
+        ratios = [_real(a / b) for a, b in pairs]
         if positive and any(isinstance(ratio, mpc) or ratio <= 0 for ratio in ratios):
             return False
         return all(_close(ratio, ratios[0]) for ratio in ratios)
@@ -77,8 +83,10 @@ def proportional(left: Tree, right: Tree, positive: bool) -> bool | None:
 def _values(left: Tree, right: Tree) -> Iterator[tuple[Value, Value, Point]]:
     """The values of both sides at the points where both are defined: fractions if both are, else mpmath numbers."""
     names = _names(left) | _names(right)
-    for number in range(len(RANGES) if names else 1):
-        point = _point(number)
+    integers = names <= _INTEGERS and (_rounds(left) or _rounds(right))
+    points = INTEGER_POINTS if integers else len(RANGES) + (MIXED if len(names) > 1 else 0)
+    for number in range(points if names else 1):
+        point = _integer_point(number) if integers else _point(number, sorted(names))
         try:
             yield exact(left, point), exact(right, point), point
             continue
@@ -95,7 +103,17 @@ def _values(left: Tree, right: Tree) -> Iterator[tuple[Value, Value, Point]]:
 def _close(a: Value, b: Value) -> bool:
     if isinstance(a, Fraction) and isinstance(b, Fraction):
         return a == b
-    return bool(abs(a - b) <= TOLERANCE * max(abs(a), abs(b)))
+    return bool(abs(a - b) <= _tolerance() * max(abs(a), abs(b)))
+
+
+def _tolerance() -> Value:
+    """What rounding may leave of a difference, relative to its terms: fifteen places less than are computed with."""
+    return mpf(10) ** (15 - mp.dps)
+
+
+def _real(value: Value) -> Value:
+    """A complex value without what rounding left of an imaginary part that is none."""
+    return value.real if isinstance(value, mpc) and abs(value.imag) <= _tolerance() * abs(value) else value
 
 
 def _agree(a: Value, b: Value, left: Tree, right: Tree, point: Point) -> bool:
@@ -106,9 +124,9 @@ def _agree(a: Value, b: Value, left: Tree, right: Tree, point: Point) -> bool:
     if gap == 0 and size < 10**10:
         return True
     if size > 10**10 and _close(a, b):  # alike in the leading digits
-        places = PLACES + int(mp.log10(size))
-    elif gap < TOLERANCE and not _close(a, b):  # both next to nothing: zero but for rounding, or not
-        places = 2 * PLACES + 50
+        places = mp.dps + int(mp.log10(size))
+    elif gap < _tolerance() and not _close(a, b):  # both next to nothing: zero but for rounding, or not
+        places = 2 * mp.dps + 50
     else:
         return _close(a, b)
     if places > MOST_PLACES:
@@ -126,23 +144,46 @@ def _finite(tree: Tree, point: Point) -> Value | None:
         raise
     except (ZeroDivisionError, ValueError, OverflowError):
         return None
-    if not mp.isfinite(found):
-        return None
-    # What is left of an imaginary part after rounding is none.
-    if isinstance(found, mpc) and abs(found.imag) <= TOLERANCE * abs(found):
-        return found.real
-    return found
+    return found if mp.isfinite(found) else None
 
 
-def _point(number: int) -> Point:
-    """A value for each name: the same name gets the same value in every formula and on every machine."""
-    low, high = RANGES[number % len(RANGES)]
+def _point(number: int, names: list[str]) -> Point:
+    """A value for each name, the same on every machine."""
 
     def at(name: str) -> Fraction:
+        # The first points have all variables in one range; then each second one is negative, the others are positive.
+        low, high = RANGES[number if number < len(RANGES) else 1 + 2 * ((names.index(name) + number) % 2)]
         byte = hashlib.blake2b(f"{number} {name}".encode(), digest_size=2).digest()
         return low + (high - low) * Fraction(1 + int.from_bytes(byte, "big"), 2**16 + 2)
 
     return at
+
+
+def _integer_point(number: int) -> Point:
+    """A positive integer for each of the letters i to n."""
+    return lambda name: Fraction(1 + number * (1 + "ijklmn".index(name)) % 23 + number)
+
+
+def _rounds(tree: Tree) -> bool:
+    """Whether a formula has a floor or a ceiling."""
+    return tree[0] in ("floor", "ceil") or any(_rounds(part) for part in tree[1:] if isinstance(part, tuple))
+
+
+def _digits(left: Tree, right: Tree) -> int:
+    """How many digits the longest number of two formulas has, so that no value passes for one it was rounded from."""
+    return min(max(_bits(left), _bits(right)) // 3, MOST_DIGITS)
+
+
+def _bits(tree: Tree) -> int:
+    if tree[0] == "number":
+        number: Fraction = tree[1]
+        return max(number.numerator.bit_length(), number.denominator.bit_length())
+    sizes = [_bits(part) for part in tree[1:] if isinstance(part, tuple)]
+    if tree[0] == "^":  # 10^{-40} has forty digits
+        exponent = tree[2][1] if tree[2][0] == "neg" else tree[2]
+        if exponent[0] == "number":
+            sizes.append(int(min(sizes[0] * abs(exponent[1]), 3 * MOST_DIGITS)))
+    return max(sizes, default=0)
 
 
 def _names(tree: Tree) -> frozenset[str]:

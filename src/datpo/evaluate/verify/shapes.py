@@ -7,7 +7,8 @@ one variable (`2 < x \le 3`, `\{x | x < 5\}`) is the interval it describes, and 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from datpo.evaluate.verify.normalise import peel
@@ -50,40 +51,66 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Relation:
-    r"""Sides joined by one kind of sign: `=`, `<`, `\le` or `\ne` (the larger side comes last)."""
+    r"""Sides joined by one kind of sign: `=`, `\equiv`, `<`, `\le` or `\ne` (the larger side comes last)."""
 
     sign: str
     sides: tuple[str, ...]
 
 
+_LOWEST, _HIGHEST = Single(r"-\infty"), Single(r"\infty")
+
 Shape = Single | Listing | Bracketed | Matrix | Relation
 
-_OPEN, _CLOSE = "([{", ")]}"
+_OPEN, _CLOSE = frozenset(("(", "[", "{", r"\{", r"\begin")), frozenset((")", "]", "}", r"\}", r"\end"))
 _MARK = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _MATRIX = re.compile(
-    r"\\begin\{[pb]?matrix\}(.*)\\end\{[pb]?matrix\}|\\begin\{array\}(?:\{[^{}]*\})?(.*)\\end\{array\}", re.DOTALL
+    r"\\begin\{([pb]|small)?matrix\}(.*)\\end\{\1?matrix\}|\\begin\{array\}(?:\{[^{}]*\})?(.*)\\end\{array\}"
 )
+_CASES = re.compile(r"\\begin\{cases\}(.*)\\end\{cases\}")
+_CONDITION = re.compile(r",?\s*(?:&\s*)?\\text\s*\{\s*(?:if|for|when|where)\s*\}|&")
+_TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:[a-zA-Z]|\\[a-zA-Z]+)'?(?:_(?:\w|\{\w+\}))?")
-_COMPARISONS = {"<": "<", ">": ">", r"\le": r"\le", r"\ge": r"\ge"}
-_GROUPED = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,])")
+_POINT = re.compile(r"\([\w\\, ]+\)")
+_EXCLUDING = re.compile(rf"({_VARIABLE.pattern})\s*\\ne(?![a-zA-Z])(.*)")
+_COMPARISONS = ("<", ">", r"\le", r"\ge")
+_EQUALITIES = ("=", r"\ne", r"\equiv")
+_SIGNS = (*_EQUALITIES, *_COMPARISONS)
+_GROUPED = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?!\d|,\d)")
 
 
 def readings(text: str) -> list[Shape]:
     """The shapes a normalised answer may have: `1,234` is a number or a list of two."""
     shapes = [read(text)]
-    if len(split(text, (",",))) > 1 and _GROUPED.search(text):
-        shapes.append(read(_GROUPED.sub(lambda match: match[1].replace(",", ""), text)))
+    if _GROUPED.search(text):
+        grouped = read(_GROUPED.sub(lambda match: match[1].replace(",", ""), text))
+        still_many = isinstance(grouped, Listing | Bracketed) and len(grouped.items) > 1
+        if still_many or len(split(text, (",",))) > 1:
+            shapes.append(grouped)
     return shapes
 
 
 @lru_cache(maxsize=8192)
 def read(text: str) -> Shape:
     """The shape of a normalised answer."""
-    text = peel(text)
+    text = _outside_text(peel(text))
+    excluding = _EXCLUDING.fullmatch(text)
+    if excluding:
+        holes = re.sub(rf"(?<=,)\s*{re.escape(excluding[1])}\s*\\ne(?![a-zA-Z])", "", excluding[2])
+        return _without(Bracketed("(", (_LOWEST, _HIGHEST), ")"), read(holes)) or Single(text)
     items = [item for part in split(text, (",",)) for item in _both_signs(part)]
     if len(items) > 1:
-        return _listing(items[:MOST_ITEMS])
+        return _listing(items) if len(items) <= MOST_ITEMS else Single(text)
     return _read_item(text)
+
+
+def _outside_text(text: str) -> str:
+    r"""`\text{1, 2}` as 1, 2 and `\text{Ann, Bob}` as `\text{Ann}, \text{Bob}`: a list set as one text."""
+    inside = _TEXT.fullmatch(text)
+    if inside is None:
+        return text
+    if not re.search("[a-zA-Z]{2}", inside[1]):
+        return peel(inside[1])
+    return ", ".join(rf"\text{{{part}}}" for part in split(inside[1], (",",)))
 
 
 def _read_item(text: str) -> Shape:
@@ -94,16 +121,16 @@ def _read_item(text: str) -> Shape:
     if len(difference) == 2:
         return _without(read(difference[0]), read(difference[1])) or Single(text)
     member = split(text, (r"\in",))
-    if len(member) == 2 and _VARIABLE.fullmatch(member[0].strip()):
+    if len(member) == 2 and (_VARIABLE.fullmatch(member[0]) or _POINT.fullmatch(member[0])):
         return read(member[1])
     text = next((side for side in split(text, (r"\approx",)) if side), text)
-    signs = _signs(text)
+    signs = [match.group() for match in _outside_brackets(text) if match.group() in _SIGNS]
     if signs:
         return _relation(signs, split(text, tuple(set(signs))))
-    return _bracketed(text) or _matrix(text) or Single(text)
+    return _bracketed(text) or _matrix(text) or _cases(text) or Single(text)
 
 
-def _without(interval: Shape, holes: Shape) -> Shape | None:
+def _without(interval: Shape, holes: Shape) -> Listing | None:
     """An interval without some of its inner points is a union of intervals: all reals but 0."""
     points = holes.items if isinstance(holes, Listing) else (holes,)
     if not isinstance(interval, Bracketed) or len(interval.items) != 2 or not points:
@@ -123,35 +150,28 @@ def split(text: str, marks: tuple[str, ...]) -> list[str]:
     """The parts of `text` between the marks that stand outside all brackets."""
     if not any(mark in text for mark in marks):
         return [text]
-    parts, depth, start = [], 0, 0
-    for match in _MARK.finditer(text):
-        token = match.group()
-        if token in (*_OPEN, r"\{", r"\begin"):
-            depth += 1
-        elif token in (*_CLOSE, r"\}", r"\end"):
-            depth -= 1
-        elif depth == 0 and token in marks:
+    parts, start = [], 0
+    for match in _outside_brackets(text):
+        if match.group() in marks:
             parts.append(text[start : match.start()])
             start = match.end()
     parts.append(text[start:])
     return [part.strip() for part in parts] if len(parts) > 1 else [text]
 
 
-def _signs(text: str) -> list[str]:
-    """The relation signs outside all brackets, in order."""
-    found, depth = [], 0
+def _outside_brackets(text: str) -> Iterator[re.Match[str]]:
+    """The commands and characters outside all brackets."""
+    depth = 0
     for match in _MARK.finditer(text):
-        token = match.group()
-        if token in (*_OPEN, r"\{", r"\begin"):
+        if match.group() in _OPEN:
             depth += 1
-        elif token in (*_CLOSE, r"\}", r"\end"):
+        elif match.group() in _CLOSE:
             depth -= 1
-        elif depth == 0 and (token in ("=", r"\ne") or token in _COMPARISONS):
-            found.append(token)
-    return found
+        elif depth == 0:
+            yield match
 
 
-def _listing(items: list[str], braces: bool = False, union: bool = False) -> Listing:
+def _listing(items: list[str], braces: bool = False, union: bool = False) -> Shape:
     r"""A list flattened: the pieces of a union, or the two values of `1 \pm \sqrt 2`, count one by one."""
     shapes: list[Shape] = []
     for item in items:
@@ -160,7 +180,21 @@ def _listing(items: list[str], braces: bool = False, union: bool = False) -> Lis
             shapes.extend(shape.items)
         elif item:
             shapes.append(shape)
-    return Listing(tuple(shapes), braces)
+    return _between(shapes) or Listing(tuple(shapes), braces)
+
+
+def _between(shapes: list[Shape]) -> Bracketed | None:
+    """One interval for two bounds on one variable: `x > -2, x < 7`, but not `x < -2, x > 7`."""
+    bounds = [shape for shape in shapes if isinstance(shape, Bracketed) and shape.variable]
+    if len(shapes) != 2 or len(bounds) != 2 or bounds[0].variable != bounds[1].variable:
+        return None
+    for lower, upper in (bounds, bounds[::-1]):
+        (low, no_high), (no_low, high) = lower.items, upper.items
+        if (no_low, no_high) == (_LOWEST, _HIGHEST) and isinstance(low, Single) and isinstance(high, Single):
+            a, b = plain_number(low.text), plain_number(high.text)
+            if a is not None and b is not None and a < b:
+                return Bracketed(lower.left, (low, high), upper.right, lower.variable)
+    return None
 
 
 def _both_signs(text: str) -> list[str]:
@@ -173,24 +207,31 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _relation(signs: list[str], sides: list[str]) -> Shape:
-    if signs == [r"\ne"] and _VARIABLE.fullmatch(sides[0]):
-        reals = Bracketed("(", (Single(r"-\infty"), Single(r"\infty")), ")")
-        return _without(reals, read(sides[1])) or Relation(signs[0], tuple(sides))
-    if len(set(signs)) == 1 and signs[0] in ("=", r"\ne"):
+    if len(set(signs)) == 1 and signs[0] in _EQUALITIES:
         return Relation(signs[0], tuple(sides))
-    if not all(sign in _COMPARISONS for sign in signs) or len(signs) > 2:
+    if not all(sign in _COMPARISONS for sign in signs):
         return Single(" ".join(side + " " + sign for side, sign in zip(sides, [*signs, ""], strict=True)))
-    if signs[0] in (">", r"\ge"):
+    if all(sign in (">", r"\ge") for sign in signs):
         sides = sides[::-1]
-        signs = [{">": "<", r"\ge": r"\le"}.get(sign, sign) for sign in signs[::-1]]
+        signs = [{">": "<", r"\ge": r"\le"}[sign] for sign in signs[::-1]]
     brackets = {"<": "()", r"\le": "[]"}
-    if len(sides) == 3 and all(sign in brackets for sign in signs):
+    if len(sides) == 3 and _VARIABLE.fullmatch(sides[1]) and all(sign in brackets for sign in signs):
         bounds = (read(sides[0]), read(sides[2]))
         return Bracketed(brackets[signs[0]][0], bounds, brackets[signs[1]][1], sides[1])
-    if len(sides) == 2 and _VARIABLE.fullmatch(sides[0]):
-        return Bracketed("(", (Single(r"-\infty"), read(sides[1])), brackets[signs[0]][1], sides[0])
-    if len(sides) == 2 and _VARIABLE.fullmatch(sides[1]) and sides[1] != r"\pi":
-        return Bracketed(brackets[signs[0]][0], (read(sides[0]), Single(r"\infty")), ")", sides[1])
+    if len(sides) > 2:  # a chain of anything else is its links
+        links = zip(signs, sides[:-1], sides[1:], strict=True)
+        return Listing(tuple(_relation([sign], [left, right]) for sign, left, right in links))
+    absolute = [re.fullmatch(r"\|\s*(\w)\s*\|", side) for side in sides]
+    if absolute[0]:
+        return _relation(signs * 2, [f"-({sides[1]})", absolute[0][1], sides[1]])
+    if absolute[1]:
+        return Listing(
+            tuple(_relation(signs, pair) for pair in ([absolute[1][1], f"-({sides[0]})"], [sides[0], absolute[1][1]]))
+        )
+    if _VARIABLE.fullmatch(sides[0]):
+        return Bracketed("(", (_LOWEST, read(sides[1])), brackets[signs[0]][1], sides[0])
+    if _VARIABLE.fullmatch(sides[1]) and sides[1] != r"\pi":
+        return Bracketed(brackets[signs[0]][0], (read(sides[0]), _HIGHEST), ")", sides[1])
     return Relation(signs[0], tuple(sides))
 
 
@@ -201,8 +242,10 @@ def _bracketed(text: str) -> Shape | None:
         return _set(text[2:-2].strip())
     if text[:1] in ("(", "[") and text[-1:] in (")", "]") and _closes_at_end(text, 1):
         items = split(text[1:-1], (",",))
+        if len(items) > MOST_ITEMS:
+            return None
         if len(items) > 1:
-            return Bracketed(text[0], tuple(read(item) for item in items[:MOST_ITEMS]), text[-1])
+            return Bracketed(text[0], tuple(read(item) for item in items), text[-1])
         if text[0] + text[-1] in ("()", "[]"):
             return read(text[1:-1])
     if text[:1] in ("]", "[") and text[-1:] in ("]", "[") and len(text) > 1:  # ]0,1[ as the French write it
@@ -213,13 +256,15 @@ def _bracketed(text: str) -> Shape | None:
     return None
 
 
-def _set(inside: str) -> Shape:
+def _set(inside: str) -> Shape | None:
     """`{1, 2}` in the order of no one; `{x | x < 5}` as its condition."""
     condition = split(inside, ("|", ":"))
     if len(condition) == 2 and condition[0]:
-        return read(condition[1])
+        interval = read(condition[1])
+        return replace(interval, variable=None) if isinstance(interval, Bracketed) else interval
     items = [item for part in split(inside, (",",)) for item in _both_signs(part)]
-    return _listing([item for item in items if item][:MOST_ITEMS], braces=True)
+    items = [item for item in items if item]
+    return _listing(items, braces=True) if len(items) <= MOST_ITEMS else None
 
 
 def _closes_at_end(text: str, width: int) -> bool:
@@ -227,9 +272,9 @@ def _closes_at_end(text: str, width: int) -> bool:
     depth = 0
     for match in _MARK.finditer(text):
         token = match.group()
-        if token in (*_OPEN, r"\{"):
+        if token in _OPEN:
             depth += 1
-        elif token in (*_CLOSE, r"\}"):
+        elif token in _CLOSE:
             depth -= 1
             if depth == 0:
                 return match.end() == len(text)
@@ -240,6 +285,18 @@ def _matrix(text: str) -> Matrix | None:
     match = _MATRIX.fullmatch(text)
     if match is None:
         return None
-    body = (match[1] if match[1] is not None else match[2]).strip()
-    rows = [row for row in re.split(r"\\\\(?:\s*\[[^\[\]]*\])?", body) if row.strip()]
-    return Matrix(tuple(tuple(read(entry) for entry in row.split("&")) for row in rows[:MOST_ITEMS]))
+    rows = _rows(match[2] if match[2] is not None else match[3])
+    return Matrix(tuple(tuple(read(entry) for entry in row.split("&")) for row in rows))
+
+
+def _rows(body: str) -> list[str]:
+    return [row for row in re.split(r"\\\\(?:\s*\[[^\[\]]*\])?", body) if row.strip()]
+
+
+def _cases(text: str) -> Listing | None:
+    """The equations of a system, or the pieces of a function, each with its condition, in any order."""
+    match = _CASES.fullmatch(text)
+    if match is None or match[1].count(r"\\") > MOST_ITEMS:
+        return None
+    rows = [tuple(read(part) for part in _CONDITION.split(row)) for row in _rows(match[1])]
+    return Listing(tuple(row[0] if len(row) == 1 else Bracketed("(", row, ")") for row in rows))

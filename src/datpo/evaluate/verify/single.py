@@ -38,12 +38,18 @@ def same_value(gold: str, answer: str) -> bool:
         return numerals[0] == (numerals[1] or (right, numerals[0][1]))
     if numerals[1] is not None:
         return False
-    if words(left) is not None or words(right) is not None:
-        return words(left) == words(right)
+    spelled = words(gold), words(answer)
+    if spelled != (None, None):
+        return (spelled[0] or _lower(left)) == (spelled[1] or _lower(right))
     ratios = split(left, (":",)), split(right, (":",))
     if max(map(len, ratios)) > 1:
         return _same_ratio(*ratios)
     return _same_measure(left, right)
+
+
+def _lower(word: str) -> str:
+    """A word without its capitals; a single letter keeps them."""
+    return word.lower() if len(word) > 1 else word
 
 
 def _same_ratio(left: list[str], right: list[str]) -> bool:
@@ -59,10 +65,10 @@ def _same_ratio(left: list[str], right: list[str]) -> bool:
 def _same_measure(gold: str, answer: str) -> bool:
     """Formulas with their units; `%` and `°` may be missing on one side, or be worked out there."""
     left, right = measure(gold), measure(answer)
-    if units_clash(left.unit, right.unit):
+    if units_clash(left.unit or left.mark, right.unit or right.mark):
         return False
     if same_formula(left.formula, right.formula):
-        return not (left.mark and right.mark and left.mark != right.mark)
+        return True
     if bool(left.mark) == bool(right.mark):
         return False
     marked, plain = (left, right) if left.mark else (right, left)

@@ -19,13 +19,13 @@ _NUMBER = re.compile(
 )
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?")
 _DIGIT_STRING = re.compile(r"([-+]?)0*(\d+)(?:\.(\d*?)0*)?")
-_BASE = re.compile(r"(-?[0-9A-Z]+(?:\.[0-9A-Z]+)?)\s*_\s*(?:(\d)|\{\s*(\d+)\s*\}|\{\s*\\text\s*\{\s*(\w+)\s*\}\s*\})")
+_BASE = re.compile(r"(-?)0*([0-9A-Z]+(?:\.[0-9A-Z]+)?)_(?:(\d)|\{(\d+)\}|\{?\\text\{(?:base ?)?(\w+)\}\}?)")
 _BASE_NAMES = {
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9",
     "ten": "10", "eleven": "11", "twelve": "12", "sixteen": "16",
 }  # fmt: skip
 _CLOCK = re.compile(
-    r"(\d{1,2})\s*:\s*(\d{2})\s*(?:\\text\s*\{\s*)?(?:([ap])\.?\s?m\.?)?\s*\}?",
+    r"(\d{1,2})\s*(?::\s*(\d{2})\s*(?=[^\d\s]|$)|(?=[\sap\\]))(?:\\text\s*\{\s*)?(?:([ap])\.?\s?m\.?)?\s*\}?",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
@@ -49,8 +49,6 @@ def plain_number(text: str) -> Fraction | None:
             return None
         size = Fraction(int(match["top"] or match["top1"] or match["over"]), bottom)
         whole = match["whole"] or match["whole_part"]
-        if whole and size < 0:
-            return None
         size += int(whole or 0)
     return -size if match["sign"] == "-" else size
 
@@ -68,19 +66,19 @@ def long_number(text: str) -> tuple[str, str, str] | None:
 
 def numeral(text: str) -> tuple[str, str] | None:
     r"""Digits and base of a numeral such as `1010_2` or `1010_{\text{two}}`."""
-    match = _BASE.fullmatch(re.sub(r"\\text\s*\{([0-9A-Z]+)\}", r"\1", text))
+    match = _BASE.fullmatch(re.sub(r"\\text\{([0-9A-Z]+)\}|\(([0-9A-Z]+)\)|\s", r"\1\2", text))
     if match is None:
         return None
-    base = match[2] or match[3] or _BASE_NAMES.get((match[4] or "").lower())
-    return None if base is None else (match[1], base)
+    base = match[3] or match[4] or _BASE_NAMES.get(match[5].lower(), match[5])
+    return match[1] + match[2], base
 
 
 def clock(text: str) -> tuple[int, int, str] | None:
     """Hour, minute and "a" or "p" (or "") of a clock time."""
     match = _CLOCK.fullmatch(text)
-    if match is None or int(match[1]) > 24 or int(match[2]) > 59:
+    if match is None or not (match[2] or match[3]) or int(match[1]) > 24 or int(match[2] or 0) > 59:
         return None
-    return int(match[1]), int(match[2]), (match[3] or "").lower()
+    return int(match[1]), int(match[2] or 0), (match[3] or "").lower()
 
 
 def same_time(left: tuple[int, int, str], right: tuple[int, int, str]) -> bool:
@@ -113,7 +111,8 @@ def words(text: str) -> str | None:
         return None
     if unwrapped == text and not re.search(r"[^\W\d_]{4,}|[^\W\d_]{2,} [^\W\d_]{2,}|^(?:yes|no)$", text, re.I):
         return None
-    return " ".join(re.sub(r"[.,;:'\"()?!]", " ", unwrapped).lower().split())
+    spelled = " ".join(re.sub(r"[.,;:'\"()?!]", " ", unwrapped).split())
+    return spelled.lower() if len(spelled) > 1 else spelled  # a single letter keeps its case
 
 
 def unwrap(text: str) -> str:
@@ -140,14 +139,17 @@ _UNIT_NAMES = {
     "minute": ("min",), "hour": ("h", "hr"), "day": (), "week": (), "month": (), "year": ("yr",),
     "liter": ("l", "litre"), "milliliter": ("ml", "millilitre"),
     "mile per hour": ("mph",), "kilometer per hour": ("kmh", "kph"),
-    "dollar": (), "cent": (),
+    "dollar": (), "cent": (), "degree": ("°",), "percent": ("%",),
 }  # fmt: skip
 _UNITS = {alias: name for name, aliases in _UNIT_NAMES.items() for alias in (name, *aliases)}
 _POWER = r"(?:\s*\^\s*\{?\s*-?\d\s*\}?)?"
 _TEXT_UNIT = re.compile(rf"(.*[\w}})!°%])\s*\\text\s*\{{\s*([^{{}}]*?)\s*\}}({_POWER})", re.DOTALL)
-_ORDINAL = re.compile(r"(-?\d+)\s*(?:\^\s*)?\{?\s*(?:\\text\s*\{\s*)?(?:st|nd|rd|th)\s*\}?\s*\}?(?:\s+[a-zA-Z]+)?")
+_ORDINAL = re.compile(
+    r"(-?\d+)\s*(?:\^\s*)?\{?\s*(?:\\text\s*\{\s*)?(?:st|nd|rd|th)\s*\}?\s*\}?(?:\s*(?:\\text\s*\{)?\s+[a-zA-Z]+\s*\}?)?"
+)
 _BARE_UNIT = re.compile(rf"(.*[\d}})])(\s*)([a-zA-Z]+\.?(?:(?: |/| per )[a-zA-Z]+\.?)*)({_POWER})", re.DOTALL)
 _TRIGONOMETRIC = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)(?![a-zA-Z])")  # in which degrees are no unit but a factor
+_NO_UNIT = re.compile(r"^,|\b(?:or|and|not|more|less|least|most)\b")  # "5 or more" is no amount of "or more"
 _AMOUNT = re.compile(r"\d|\\pi|\\sqrt|\\infty")
 
 
@@ -159,8 +161,8 @@ def measure(text: str) -> Measure:
         return Measure(ordinal[1])
     formula, unit = text, ""
     match = _TEXT_UNIT.fullmatch(text)
-    while match and _AMOUNT.search(match[1]):
-        formula, unit = match[1].strip(), match[2] + _digits(match[3]) + unit
+    while match and _AMOUNT.search(match[1]) and not _NO_UNIT.search(match[2]):
+        formula, unit = match[1].removesuffix(r"\cdot").strip(), match[2] + _digits(match[3]) + unit
         match = _TEXT_UNIT.fullmatch(formula)
     bare = None if unit else _BARE_UNIT.fullmatch(text)
     if bare and _is_bare_unit(bare[3], bool(bare[2])):
@@ -179,12 +181,14 @@ def _digits(power: str) -> str:
 def _is_bare_unit(word: str, spaced: bool) -> bool:
     """Whether letters after a number are a unit, not variables: `5 cm`, `5cm`, `3 apples`, but not `5x` or `2 ab`."""
     first = re.split(r"[ /.]", word.lower())[0]
-    known = first in _UNITS or first.removesuffix("s") in _UNITS or word.lower() in ("mph", "kph")
+    known = first in _UNITS or first.removesuffix("s") in _UNITS or word.lower() in ("mph", "kph", "am", "pm")
     return (known and len(first) > 1) or (spaced and len(first) >= 4 and word[0] != "\\")
 
 
 def units_clash(left: str, right: str) -> bool:
     """Whether two units are both known and not the same: `cm` against `m`, but not `cm` against nothing."""
+    if left.startswith("mod ") and right.startswith("mod "):
+        return left != right
     a, b = _UNITS.get(_singular(left)), _UNITS.get(_singular(right))
     return a is not None and b is not None and a != b
 

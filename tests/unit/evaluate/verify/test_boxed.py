@@ -43,6 +43,8 @@ CASES = [
     (r"\boxed{3}, so after adding two, \boxed{5}", "5", "a comma in a sentence is no list"),
     (r"\boxed{x = \boxed{5}}", r"x = \boxed{5}", "a box in a box belongs to it"),
     (r"} \boxed{5} }", "5", "stray braces"),
+    (r"\\boxed{5}", "5", "an escaped text"),
+    (r"1/2 \\ \boxed{5}", "5", "the end of a line before"),
 ]
 
 

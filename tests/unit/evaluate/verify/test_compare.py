@@ -113,6 +113,52 @@ SAME = [
     ("2^{2021}-1", "2^{2021} - 1"), (r"\lfloor \frac{n}{2} \rfloor", r"\left\lfloor n/2 \right\rfloor"),
     (r"\text{A,D}", "D, A"), ("9{,}240", r"9,\!240"), (r"\approx 8.24 \text{ mph}", "8.24"), ("0.0011_{2}", "0.0011_2"),
     (r"\begin{pmatrix} 1 & \phantom -1 \end{pmatrix}", r"\begin{pmatrix} 1 & 1 \end{pmatrix}"), ("(1,2,3)", "[1,2,3]"),
+    # Commands, colours, sizes and characters of other systems.
+    (r"\frac{1}{2}", r"\nicefrac{1}{2}"), (r"\frac{1}{2}", r"\\frac{1}{2}"), ("5", r"\color{red}{5}"),
+    ("5", r"\textcolor{red}{5}"), ("5", r"\Large{5}"), ("5", r"\(5\)"), ("5", r"\[5\]"), ("5", "5\\ "),
+    ("5", "5\u200b"),
+    ("12", "12。"), ("1,2", "1、2"), ("x_1", "x₁"), (r"\lfloor x\rfloor", "⌊x⌋"), (r"\sqrt[3]{2}", "∛2"),
+    (r"\mathbb{R}\setminus\{0\}", "ℝ∖{0}"), (r"9\pi", r"9\mathrm{\pi}"), ("3+4i", r"3+4\mathrm{i}"),
+    (r"\arctan 2", r"\operatorname{arctan}(2)"), ("x^2+2x+1", "x**2+2*x+1"), ("x^{10}", "x^10"),
+    (r"\sqrt{10}", r"\sqrt10"), (r"\sqrt{(x+1)^2+1}", "sqrt((x+1)^2+1)"), ("10", r"{5 \choose 2}"),
+    ("-5", "{-}5"), ("1500", "1.5E+3"), ("36", r"\textdollar 36"), ("20", "US$20"), (r"45^\circ", "45^o"),
+    ("-40", r"-40^\circ F"), ("12", r"12\,\frac{\text{m}}{\text{s}}"), ("12", r"12\,\mathrm{m}\cdot\mathrm{s}^{-1}"),
+    ("1,2", r"1\text{, }2"), ("2:3", r"2\mathbin{:}3"), ("2:3", "2∶3"), (r"1234\pi", r"1\,234\pi"),
+    # Lists and points: in one text, with thousands, too long to match item by item.
+    (r"\text{Alice and Bob}", r"\text{Bob and Alice}"), ("5,7,11", r"\text{5, 7, and 11}"), ("(1,2)", r"\text{(1,2)}"),
+    ("(1000,2000)", "(1,000, 2,000)"), (",".join(map(str, range(70))), ", ".join(map(str, range(70)))),
+    # Words.
+    (r"\text{red}", r"\text{Red}"), ("Red", r"\text{red}"),
+    # Labels, chains of equations and systems.
+    ("7", "[ABC]=7"), ("2:3", "a:b=2:3"), ("12", "f(g(2))=12"), ("12", "f^{-1}(2)=12"),
+    (r"\frac34", r"\mathbb{P}(A)=0.75"),
+    ("6", r"2\cdot3=6"), ("6", r"\sqrt{36}=6"), ("(1,1,1)", "x=y=z=1"),
+    ("(1,2)", r"\begin{cases}x=1\\y=2\end{cases}"), ("(1,2)", r"\left\{\begin{array}{l}x=1\\y=2\end{array}\right."),
+    ("x=1,y=2", r"\begin{aligned}x&=1\\y&=2\end{aligned}"),
+    (
+        r"f(x)=\begin{cases} x, & x\ge0\\ -x, & x<0\end{cases}",
+        r"\begin{cases} -x & \text{if } x < 0 \\ x & \text{if } x \geq 0 \end{cases}",
+    ),
+    # Conditions.
+    ("(-1,1)", "|x|<1"), (r"(-\infty,-3]\cup[3,\infty)", r"|x|\ge 3"), ("(-2,7)", r"x > -2 \text{ and } x < 7"),
+    (r"x\ne\pm1", r"(-\infty,-1)\cup(-1,1)\cup(1,\infty)"), (r"x\ne1,2", r"x \ne 1 \text{ and } x \ne 2"),
+    (r"\{x|x>2\}", r"\{y|y>2\}"), (r"\mathbb{R}", r"\text{All real numbers}"),
+    ("f(x)=x", r"f(x) = x \text{ for all } x \in \mathbb{R}"),
+    (r"x=\frac{\pi}{6}+2k\pi", r"\frac{\pi}{6}+2k\pi, k\in\mathbb{Z}"),
+    # Numerals, times, moduli.
+    ("1010_2", "(1010)_2"), ("1010_2", r"1010_\text{two}"), ("1010_2", "01010_2"),
+    (r"4:30\text{ p.m.}", r"4\text{:}30\text{ p.m.}"), (r"6\text{ p.m.}", "6:00 PM"),
+    (r"3^{\text{rd}}", r"3^{\text{rd}}\text{ place}"),
+    ("7", r"7 \pmod{11}"), (r"n\equiv1\pmod 4", r"n \equiv 1 \pmod{4}"),
+    # Values: the natural domain decides; under a floor, n is an integer.
+    (r"\sqrt{ab}", r"\sqrt{a}\sqrt{b}"), (r"\lceil n/2\rceil", r"\lfloor (n+1)/2\rfloor"), ("-6", r"3\cdot -2"),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{smallmatrix}1&2\\3&4\end{smallmatrix}"),
+    ("12", r"\mathbf{\color{blue}{12}}"), ("12", r"\text{\textbf{12}}"), (r"\cos^{-1}x", r"\frac{\pi}{2}-\sin^{-1}x"),
+    ("(a,b,c)=(1,1,1)", "a=b=c=1"), ("(x,y)=(3,1),(1,3)", r"(x,y)\in\{(1,3),(3,1)\}"), ("4", "4 am"),
+    (r"f(x)=cx", r"f(x)=cx \quad (c\in\mathbb{R})"), (r"k\in\mathbb{R}", r"(-\infty,\infty)"),
+    (r"5\text{ seconds}", r"5\,\mathrm{sec}"),
+    (r"\sqrt{x^2y^2}", "|xy|"), (r"x\ne2", "x != 2"), ("f(x)=0", r"f(x)\equiv 0"),
+    ("-2<2x+1<5", "-2<1+2x<5"), ("0<a<b<1", "1>b>a>0"),
 ]  # fmt: skip
 
 DIFFERENT = [
@@ -162,6 +208,25 @@ DIFFERENT = [
     ("7", "3!"), ("e^{x}", "e^{x+10^{-30}}"), ("x", "x+10^{-12}"), ("1", "1+10^{-24}"),
     ("1", "0.999999999999999999999999999"),
     ("(1,2,3)", "(1,2,3]"), (r"2^{200}\sqrt{2}", r"(2^{200}+1)\sqrt{2}"), (r"\text{4:30 p.m.}", r"\frac{8}{3}"),
+    # Words that are no unit, words that are letters, numbers side by side.
+    ("5", r"5\text{ or more}"), ("5", r"5\text{ and a half}"), ("5", r"\text{at least }5"), ("cat", r"\text{act}"),
+    ("N", r"\text{n}"), ("5", "2 3"), ("5", "1 1 1 1 1"), (r"10^\circ", r"10\text{ cm}"), (r"10\%", r"10^\circ"),
+    # Digits too many for sixty places, lists too long to match, groups of three that are none.
+    (r"\sqrt2", "1.41421356237309504880168872420969807856967187537694"),
+    (r"\pi", "3.14159265358979323846264338327950288419716939937510"),
+    (",".join(map(str, range(70))), ",".join([*map(str, range(69)), "99"])), ("123456", "123;456"), ("1200", "(1,200)"),
+    # Conditions, systems, moduli.
+    (r"(-\infty,-2)\cup(7,\infty)", r"x > -2 \text{ and } x < 7"), ("(-1,1)", "|x|>1"), ("[-1,1]", "|x|<1"),
+    (r"x>0, x\in\mathbb{Z}", "x>0"), (r"\mathbb{R}", r"\mathbb{R}^+"), (r"x\ne1,2", r"x\ne 1"),
+    ("x=1,y=2", r"\begin{cases}x=2\\y=1\end{cases}"), ("(1,1,1)", "x=y=1"),
+    (r"\begin{cases}x,&x\ge0\\-x,&x<0\end{cases}", r"\begin{cases}x,&x<0\\-x,&x\ge0\end{cases}"),
+    ("7", r"x\equiv7\pmod{10}"), (r"x\equiv7\pmod{10}", r"x\equiv7\pmod{12}"),
+    ("6", r"\frac{12}{2}=7"), ("5", "x^{-1}=5"),
+    (r"\sin 10^{-30}", "10^{-30}"), ("1", r"\cos(10^{-40})"), (r"\sqrt{x^2y}", r"x\sqrt{y}"),
+    (r"n\in\mathbb{Z}", "5"), ("(a,b,c)=(1,1,2)", "a=b=c=1"),
+    ("8", "3+4=8"), ("2<x<3", "3>x<2"), ("-2<2x+1<5", "(-2,5)"), ("1<2x<3", "1<5x<3"), ("0<a<b<1", "0<b<a<1"),
+    ("a=b=c", "a=d=c"),
+    ("x^{12}", "x^1"), (r"\lfloor n/2\rfloor", r"\lceil n/2\rceil"), ("f(x)=x", r"f(x)=-x \text{ for all } x"),
 ]  # fmt: skip
 
 NO_KEYS = [
