@@ -39,4 +39,5 @@ rule split_by_difficulty:
 rule difficulty:
     input:
         expand(rules.split_by_difficulty.output, model=config["models"]),
+        rules.data.input,
     localrule: True

@@ -186,7 +186,7 @@ def tables_at(kind: str):
     def paths(wildcards) -> list[str]:
         if not BUDGETS:
             raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
-        return expand(rules.table_at.output[kind], unit=BUDGETS)
+        return expand(rules.write_table2_at.output[kind], unit=BUDGETS)
 
     return paths
 

@@ -115,4 +115,6 @@ rule out_of_domain:
             folder=[*BASE_MODELS, *TRAINED_RUNS],
             benchmark=config["out_of_domain"],
         ),
+        expand(f"{RESULTS}/data/benchmarks/{{benchmark}}.jsonl", benchmark=config["out_of_domain"]),
+        rules.data.input if config["out_of_domain"] else [],
     localrule: True

@@ -24,7 +24,7 @@ def test_the_target_asks_every_model_and_run(copy: Tree, own: tuple[str, ...]) -
     plan = copy.plan(*own, "seeds=[0,1]", "--", "out_of_domain")
     assert plan["out_of_domain_questions"] == plan["out_of_domain_prompts"] == 1
     assert plan["out_of_domain_sample"] == plan["out_of_domain_metrics"] == 1 + 2 * 5
-    assert not {"sample", "score", "metrics", "table2"} & set(plan)
+    assert not {"sample", "score", "metrics", "write_table2"} & set(plan)
     said = copy.snakemake("-np", "--cores", "2", *own, "--", METRICS.format(run="grpo/grpo"))
     assert "workflow/out_of_domain/mmlu_pro.yaml" in said
     assert "online; logged" in said

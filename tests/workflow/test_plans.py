@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import Tree
+from tests.workflow.project import Tree, stubbed_project
 
 METHODS = ("grpo", "dr_grpo", "treerl", "attnrl", "datpo")
 
@@ -67,22 +67,39 @@ def test_every_run_says_its_scale_first(copy: Tree) -> None:
 
 def test_table2_does_not_wait_for_the_difficulty_of_problems(copy: Tree) -> None:
     plan = copy.plan("table2")
-    assert plan["table2"] == 1
-    assert not {"split_by_difficulty", "figure_passk"} & set(plan)
+    assert plan["table2"] == plan["write_table2"] == 1
+    assert not {"split_by_difficulty", "draw_passk"} & set(plan)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A copy in which the problem sets of scale ci have been made, with stand-ins for the work."""
+    tree = stubbed_project(tmp_path_factory.mktemp("made"))
+    tree.snakemake("--cores", "2", "--config", "scale=ci", "--", "data")
+    return tree
+
+
+@pytest.mark.parametrize("target", ["table2", "cards"])
+def test_a_problem_set_to_be_made_anew_hides_nothing_of_a_target(made: Tree, target: str) -> None:
+    """Data first, then another size of it: the order in which data cards are read and their numbers written down."""
+    plan = made.plan("--config", "scale=ci", "data={train: {count: 40}}", "--", target)
+    assert plan["problems"] >= 1
+    assert plan["sample"] >= 1
+    assert plan[target] == 1
 
 
 def test_equal_budgets_are_a_table_for_each_unit_of_three_seeds_and_two_regimes(copy: Tree) -> None:
     said = copy.snakemake("-n", "--config", "scale=budgets", "--", "budgets")
     plan = copy.plan("--config", "scale=budgets", "--", "budgets")
     assert {plan[f"train_{method}"] for method in METHODS} == {2 * 3}
-    assert plan["table_at"] == 3
+    assert plan["write_table2_at"] == 3
     assert plan["sample"] == 1 + 3 * 2 * 3 * len(METHODS)
     assert "results/budgets/tiny/datpo/datpo_repeated/seed2/at-updates/samples/moves.jsonl" in said
-    assert "table2" not in plan
+    assert "write_table2" not in plan
 
 
 def test_with_one_duration_there_is_no_table_of_equal_budgets(copy: Tree) -> None:
-    assert "table_at" not in copy.plan()
+    assert "write_table2_at" not in copy.plan()
     said = copy.snakemake("-n", "budgets", fails=True)
     assert "several durations" in said
 

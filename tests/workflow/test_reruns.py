@@ -12,7 +12,7 @@ from tests.workflow.project import TRAINING, Tree, stand_in_conda, stubbed_proje
 
 CI = ("--config", "scale=ci")
 AAA = "benchmarks={aaa: {problems: {levels: [8], count: 4}, samples: 4, k: [1, 4]}}"  # before all others by name
-SHOWN = {"table2", "figure_passk", "figure_curves"}
+SHOWN = {"write_table2", "draw_passk", "draw_curves", "run_card"}
 
 
 def test_a_second_run_does_nothing(finished: Tree) -> None:
@@ -29,11 +29,20 @@ def test_the_settings_of_a_run_are_one_file_with_its_slice(finished: Tree) -> No
 @pytest.mark.parametrize(
     ("overrides", "planned"),
     [
-        ("evaluation={bootstrap: 50}", {"metrics", "metrics_config", "table2", "figure_passk", "all"}),
+        ("evaluation={bootstrap: 50}", {"metrics", "metrics_config", "write_table2", "draw_passk", "run_card", "all"}),
         ("jobs={memory_gb: 9, threads: 2, retries: 1}", set()),
         (
             "evaluation={truncated: graded}",
-            {"score", "score_config", "metrics", "table2", "figure_passk", "split_by_difficulty", "all"},
+            {
+                "score",
+                "score_config",
+                "metrics",
+                "write_table2",
+                "draw_passk",
+                "run_card",
+                "split_by_difficulty",
+                "all",
+            },
         ),
         ("difficulty={seed: 5}", {"difficulty_config", "split_by_difficulty", "all"}),
     ],
@@ -47,7 +56,7 @@ def test_an_edit_of_an_unrelated_key_trains_and_samples_nothing(
 def test_a_new_k_counts_again_and_neither_samples_nor_scores(finished: Tree) -> None:
     with finished.edited("config/scales/ci.yaml", "k: [1, 2, 4, 8]", "k: [1, 2, 3, 4, 8]"):
         plan = finished.plan(*CI)
-    assert set(plan) == {"metrics", "metrics_config", "table2", "figure_passk", "all"}
+    assert set(plan) == {"metrics", "metrics_config", "write_table2", "draw_passk", "run_card", "all"}
     assert plan["metrics"] == 9
 
 

@@ -54,8 +54,9 @@ def prepare_data(config: Path, apart_from: list[Path], out: Path, card: Path, se
     write_json(card, data_card(settings, kept, aside, problems))
     save_problems(out, problems)
     listed = f", listed in {set_aside}" if aside else ""
+    split = f", in the other set {len(kept) - len(problems)}" if len(kept) > len(problems) else ""
     print(
-        f"data set {name!r}: {len(problems)} problems; of {len(kept) + len(aside)} rows set aside: "
+        f"data set {name!r}: {len(problems)} problems of {len(kept) + len(aside)} rows{split}; set aside: "
         f"{tally(aside)}{listed}\ndata set {name!r}: fingerprint {fingerprint(kept)}",
         file=sys.stderr,
     )

@@ -19,7 +19,10 @@ from datpo.report.scores import stratified
 
 RATES = ("truncated", "no_answer", "duplicate", "timeout", "missing")
 # Of the header of a metrics file: what was asked, by what, and how it was graded.
-SETTINGS = ("temperature", "max_new_tokens", "prompt", "sampling_seed", "engine", "precision", "checker", "truncated")
+SETTINGS = (
+    *("questions", "temperature", "max_new_tokens", "prompt", "sampling_seed", "engine", "precision", "threads"),
+    *("checker", "truncated"),
+)
 # Of each seed's: the checkpoint's bytes, the samples' bytes, and the versions they came from.
 OF_EACH_SEED = ("checkpoint", "samples_sha256", "versions")
 
