@@ -1,6 +1,7 @@
 # make reproduce   the small reproduction, from nothing to table, figures and report
 # make test        checks and tests, a small end-to-end run included
 # make test-slow   the tests that take longer
+# make bench       speed, against plain ways of doing the same and against TRL in an environment of its own
 PYTHON ?= python3
 CORES ?= 2
 UV := 0.13.9
@@ -12,7 +13,7 @@ SCALE ?= $(or $(shell sed -n 's/^scale: *\([A-Za-z0-9._-]*\).*/\1/p' config/conf
 # Local wheels, where a machine has some: uv does not read pip's settings.
 FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
-.PHONY: setup reproduce test test-slow checks
+.PHONY: setup reproduce test test-slow checks bench
 
 setup: $(VENV)/installed
 
@@ -46,3 +47,16 @@ test: checks
 
 test-slow: setup
 	$(IN) python -m pytest -n $(CORES) -m slow
+
+# Answers for the checker to judge, where a set of them lies beside the project.
+ANSWERS ?= $(wildcard ../shared/cases/grading_real.jsonl)
+TRL := .venv-trl
+
+$(TRL)/installed: benchmarks/requirements-trl.txt | setup
+	$(VENV)/bin/uv venv --quiet --clear --python $(VENV)/bin/python $(TRL)
+	$(VENV)/bin/uv pip install --quiet --python $(TRL)/bin/python $(FIND_LINKS) -r $<
+	touch $@
+
+bench: setup $(TRL)/installed
+	$(IN) PYTHONPATH=src HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 python -m benchmarks --trl $(TRL)/bin/python \
+	    $(if $(ANSWERS),--answers $(ANSWERS))

@@ -20,9 +20,9 @@ from datpo.config_checks import DURATIONS, SOURCES, check, check_removals, probl
 from datpo.config_choice import add_fingerprints
 from datpo.config_schema import as_number, conform, validate
 from datpo.core.errors import InputError
-from datpo.core.files import whole_file
+from datpo.core.files import read_text, whole_file
 from datpo.core.problem import questions_hash
-from datpo.data.files import file_hash, load_file
+from datpo.data.files import check_rows, file_hash, load_file
 
 Settings = dict[str, Any]
 
@@ -108,6 +108,7 @@ def _fingerprints(at: str, entry: Settings) -> Settings:
     """What tells a changed file of problems from the same, and changed questions from mended answer keys."""
     try:
         problems = load_file(entry["path"], entry, at)
+        check_rows(problems, entry, at)
     except InputError as error:
         raise InputError(f"config: {at}.path: {error}") from None
     return {"sha256": file_hash(entry["path"]), "questions": questions_hash([each for each in problems if each.answer])}
@@ -129,11 +130,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
 
 def _read(path: Path) -> Settings:
+    text = read_text(path)
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        value = yaml.load(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{path}: not YAML ({' '.join(str(error).split())})") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: must hold `key: value` lines")

@@ -19,6 +19,7 @@ SOURCES = {
     "hub": {"count", "drop", "fields", "revision", "split", "subset", "data_files", "fingerprint"},
     "from_train": set(),
 }
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def check(config: Mapping[str, Any], methods: Sequence[str]) -> None:
@@ -153,14 +154,22 @@ def _moving(at: str, revision: str) -> Iterator[str]:
 
 
 def _prompts(config: Mapping[str, Any]) -> Iterator[str]:
-    """A prompt's own words hold no box: a model that repeats them would have given an answer."""
+    """A prompt's own words hold no box, which a model would repeat as its answer, and no control characters."""
     own = {f"models.{name}.prompt": model["prompt"] for name, model in config["models"].items()}
-    told = set()
+    told: set[str] = set()
     for at, prompt in {"prompt": config["prompt"], **own}.items():
-        for key in ("format", "system"):
-            answer = _boxed((prompt[key] or "").replace("{problem}", "1"))
-            if answer is not None and prompt[key] not in told:
-                told.add(prompt[key])
+        for key in ("format", "system", "stop"):
+            text = "\n".join([prompt[key]] if isinstance(prompt[key], str) else prompt[key] or ())
+            if text in told:  # a model has the experiment's prompt where it has no other
+                continue
+            told.add(text)
+            if found := _CONTROL.search(text):
+                yield (
+                    f"{at}.{key}: holds the control character {found[0]!r}, as which YAML reads \\b or \\f between "
+                    "double quotes; write it between single quotes"
+                )
+            answer = None if key == "stop" else _boxed(text.replace("{problem}", "1"))
+            if answer is not None:
                 yield (
                     f"{at}.{key}: holds a box, which the checker would read as the answer {answer!r} in a response "
                     r"that repeats it; leave the box empty: \boxed{}"
@@ -172,7 +181,7 @@ def _boxed(text: str) -> str | None:
         return None
     from datpo.evaluate.verify.boxed import find_answer  # takes a while to load, and few prompts speak of boxes
 
-    return find_answer(text)
+    return find_answer(f"{text}\n")  # nothing is cut off at its end
 
 
 def problem_entries(config: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

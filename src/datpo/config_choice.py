@@ -29,9 +29,10 @@ def add_fingerprints(config: Settings, root: Path) -> None:
         entry["task_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
         path = entry["problems"].get("path")
         if path is not None:
-            if not Path(path).is_file():
-                raise InputError(f"config: out_of_domain.{name}.problems.path: {path}: no such file")
-            entry["problems"]["sha256"] = file_hash(path)
+            try:
+                entry["problems"]["sha256"] = file_hash(path)
+            except InputError as error:
+                raise InputError(f"config: out_of_domain.{name}.problems.path: {error}") from None
 
 
 def question_settings(config: Settings, name: str) -> Settings:

@@ -21,6 +21,7 @@ KINDS = {
     "boolean": "true or false",
     "null": "null",
 }
+SHA256 = "^[0-9a-f]{64}$"
 
 
 def known_keys(
@@ -71,7 +72,12 @@ def validate(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
         InputError: one line for each mistake, with its key.
     """
     errors = sorted(Draft202012Validator(schema).iter_errors(config), key=lambda error: list(map(str, error.path)))
-    lines = [line for error in errors for line in _readable(error)] + list(_not_finite(config))
+    for most in ("enum", "type"):  # which say more than all others of one value
+        places = [error.path for error in errors if error.validator == most]
+        errors = [error for error in errors if error.validator == most or error.path not in places]
+    lines = [line for error in errors for line in _readable(error)]
+    told = {line.split(": ")[1] for line in lines}
+    lines += [line for line in _not_finite(config) if line.split(": ")[1] not in told]
     if lines:
         raise InputError("\n".join(dict.fromkeys(lines)))
 
@@ -111,8 +117,10 @@ def _wanted(error: ValidationError) -> str:
     if error.validator == "required":
         lacking = [key for key in error.validator_value if key not in error.instance]
         return f"needs the key {', '.join(map(repr, lacking))}"
-    if error.validator in ("minItems", "minProperties") and not error.instance:
+    if error.validator in ("minItems", "minProperties", "minLength") and not error.instance:
         return "must not be empty"
+    if error.validator == "pattern" and error.validator_value == SHA256:
+        return f"must be a SHA-256, 64 hexadecimal digits, not {given}"
     if error.validator == "pattern":
         return f"must contain {error.validator_value.replace(chr(92), '')}, unlike {given}"
     return str(error.message)

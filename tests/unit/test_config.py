@@ -160,8 +160,23 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
             {"prompt": {"system": r"Like this: \fbox{7}"}},
             "prompt.system: holds a box, which the checker would read as ",
         ),
-        ({"models": {"ci": {"prompt": {"system": r"\boxed 3 "}}}}, "models.ci.prompt.system: holds a box"),
+        ({"models": {"ci": {"prompt": {"system": r"\boxed 3"}}}}, "models.ci.prompt.system: holds a box"),
         ({"models": {"ci": {"prompt": {"formt": "x"}}}}, "'models.ci.prompt.formt'; did you mean 'format'?"),
+        ({"prompt": {"format": "{problem} \boxed{}"}}, "prompt.format: holds the control character '\\x08', as which"),
+        ({"prompt": {"stop": ["a", "\frac"]}}, "prompt.stop: holds the control character '\\x0c'"),
+        ({"models": {"ci": {"prompt": {"system": "\x1b"}}}}, "models.ci.prompt.system: holds the control character"),
+        ({"data": {"train": {"path": ""}}}, "data.train.path: must not be empty"),
+        ({"data": {"train": {"hub": ""}}}, "data.train.hub: must not be empty"),
+        ({"models": {"other": {"source": {"path": ""}}}}, "models.other.source.path: must not be empty"),
+        ({"data": {"train": {"path": "/"}}}, "data.train.path: /: cannot be read (Is a directory)"),
+        ({"data": {"train": {"path": "/", "sha256": "a"}}}, "data.train.path: '/': cannot be read ("),
+        ({"data": {"train": {"path": "a\0b"}}}, "data.train.path: 'a\\x00b': cannot be read ("),
+        (
+            {"data": {"train": {"url": "https://example.org/a", "sha256": "a", "fingerprint": "x"}}},
+            "data.train.fingerprint: must be a SHA-256, 64 hexadecimal digits, not 'x'",
+        ),
+        ({"evaluation": {"bootstrap": 10**12}}, "evaluation.bootstrap: 1000000000000 is greater than the maximum"),
+        ({"evaluation": {"checker": ["own"]}}, "evaluation.checker: must be one of own, datpo_release, not ['own']"),
         ({"prompt": {"stop_tokens": "<|im_end|>"}}, "prompt.stop_tokens: must be a list"),
         ({"difficulty": {"bands": {"easy": [9, 12]}}}, "bands.easy: [9, 12] must be [fewest, most] right samples"),
         ({"difficulty": {"bands": {"hard": [4, 1]}}}, "difficulty.bands.hard: [4, 1] must be"),
@@ -196,7 +211,17 @@ def test_a_mistake_is_named(overrides: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize(
     "overrides",
-    [{"train": {"learnin_rate": 1}}, {"train": {"epochs": 0}}, {"train": 3}, {"runs": {"grpo": {"train": {"a": 1}}}}],
+    [
+        {"train": {"learnin_rate": 1}},
+        {"train": {"epochs": 0}},
+        {"train": 3},
+        {"runs": {"grpo": {"train": {"a": 1}}}},
+        {"domain": 3},
+        {"train": {"epochs": float("nan")}},
+        {"evaluation": {"bootstrap": float("inf")}},
+        {"evaluation": {"checker": ["own"]}},
+        {"prompt": {"format": "{problem} \boxed{}"}},
+    ],
 )
 def test_a_mistake_is_told_once(overrides: dict[str, Any]) -> None:
     assert len(refusal(**overrides).splitlines()) == 1
@@ -273,6 +298,8 @@ def test_a_local_file_is_held_against_its_own_columns_and_its_hash(tmp_path: Pat
         data={"train": {"path": str(file)}}
     )
     assert "not the `sha256` abc that is asked for" in refusal(data={"train": {**entry, "sha256": "abc"}})
+    assert "has 2 rows where `count` says 3" in refusal(data={"train": {**entry, "count": 3}})
+    assert "ids under `drop` that are not there: z" in refusal(data={"train": {**entry, "drop": ["z"]}})
 
 
 def test_a_file_of_the_web_is_known_by_the_hash_it_must_have() -> None:
@@ -281,7 +308,7 @@ def test_a_file_of_the_web_is_known_by_the_hash_it_must_have() -> None:
     assert sample_settings(config, "ci", "grpo", "grpo", 0, "own")["data"]["problems"] == entry
 
 
-@pytest.mark.parametrize("pin", [{"fingerprint": "abc"}, {"count": 3}])
+@pytest.mark.parametrize("pin", [{"fingerprint": "ab" * 32}, {"count": 3}])
 def test_what_a_source_must_hold_is_checked_and_trains_and_samples_nothing_again(pin: dict[str, Any]) -> None:
     entry = {"hub": "a/b", "revision": "0" * 40}
     one, two = (loaded(data={"train": {**entry, **more}}) for more in ({}, pin))

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +20,8 @@ from typing import IO, Any
 from datpo.core.errors import InputError
 
 Row = dict[str, Any]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @contextlib.contextmanager
@@ -68,24 +72,51 @@ def sync_folder(folder: Path) -> None:
 def write_json(path: str | Path, value: Any) -> None:
     """Write one JSON document, indented, whole or not at all."""
     with whole_file(path) as handle:
-        json.dump(value, handle, indent=2, ensure_ascii=False)
-        handle.write("\n")
+        handle.write(_written(value, indent=2) + "\n")
 
 
 def write_jsonl(path: str | Path, rows: Iterable[Row]) -> None:
     """Write one JSON object per line, whole or not at all."""
     with whole_file(path) as handle:
         for row in rows:
-            handle.write(json.dumps(row, ensure_ascii=False) + "\n")
+            handle.write(_written(row) + "\n")
+
+
+def _written(value: Any, indent: int | None = None) -> str:
+    """A value as JSON, its letters as they are; escaped if one is half a surrogate pair, which UTF-8 cannot hold."""
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
+    return text if is_unicode(text) else json.dumps(value, indent=indent)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text is free of lone surrogates, which JSON can escape but no UTF-8 file can hold."""
+    return _SURROGATE.search(text) is None
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a UTF-8 file, without the byte order mark that some editors put before it.
+
+    Raises:
+        InputError: the file is missing, cannot be read, or is no UTF-8 text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError as error:  # a path with a NUL
+        raise InputError(f"{path!r}: cannot be read ({error})") from None
 
 
 def read_json(path: str | Path) -> Any:
     """Read one JSON document; a file that is none is named in the error."""
+    text = read_text(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except ValueError as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a JSON document ({error}); delete it and run its rule again") from None
 
 
@@ -98,22 +129,32 @@ def located_rows(path: str | Path) -> Iterator[tuple[str, Row]]:
     """Every row with its place, `FILE: line N`; a blank line is counted but gives no row.
 
     Raises:
-        InputError: the file is missing or no UTF-8 text, or a line is no JSON object.
+        InputError: the file is missing or no UTF-8 text, or a line is no JSON object or one with a key twice.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text ({error})") from None
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         place = f"{path}: line {number}"
         try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
+            row = json.loads(line, object_pairs_hook=_object)
+        except json.JSONDecodeError:
             raise InputError(f"{place} is not JSON (is the file truncated?)") from None
+        except RecursionError:
+            raise InputError(f"{place} is nested too deeply to be read") from None
+        except KeyError as error:
+            raise InputError(f"{place}: the key {error} stands twice in one object") from None
+        except ValueError:
+            digits = sys.get_int_max_str_digits()
+            raise InputError(f"{place} holds a number of more than {digits:,} digits; write it as text") from None
         if not isinstance(row, dict):
             raise InputError(f"{place} is not a JSON object")
         yield place, row
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Row:
+    """A JSON object; KeyError if a key stands in it twice."""
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise KeyError(next(name for name in names if names.count(name) > 1))
+    return row

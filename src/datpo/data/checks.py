@@ -24,7 +24,7 @@ from datpo.evaluate.verify import grade_all
 from datpo.evaluate.verify.boxed import find_answer
 from datpo.evaluate.verify.compare import DEEPEST, same
 from datpo.evaluate.verify.keys import is_no_key, is_readable
-from datpo.evaluate.verify.normalise import LONGEST, normalise
+from datpo.evaluate.verify.normalise import LONGEST, normalise, plain_characters
 from datpo.evaluate.verify.shapes import read, readings
 
 REASONS: Mapping[str, str] = MappingProxyType(
@@ -36,10 +36,29 @@ REASONS: Mapping[str, str] = MappingProxyType(
         "unreadable_key": "the checker cannot read the key, so no answer could be told right from wrong",
         "key_not_right": "the checker calls the key itself wrong",
         "repeated": "the id or the text is that of a problem before it, and so is the key",
-        "repeated_other_key": "the id or the text is that of another problem with another key; both are set aside",
+        "repeated_other_key": "the id or the text is that of another problem with another key; all are set aside",
     }
 )
 """Why a row is set aside, in the order in which reasons are looked for."""
+
+
+_COPIED = tuple(
+    (re.compile(pattern), spelling)
+    for pattern, spelling in (
+        (r"\\(?:left|right)(?![a-zA-Z])|\\[dt](?=frac)|[\u00ad\u200c\u200d]", r""),
+        (r"\^\s*\{?\s*\\prime(?![a-zA-Z])\s*\}?", "'"),
+        (r"(\\frac)\s*(\d)\s*(\d)", r"\1{\2}{\3}"),
+        (r"\}\s*(?=\{|\d)", "|"),  # \frac{1}{23} is not \frac{12}{3}
+        (r"(?<=\d)\s*([,:])\s*(?=\d)", r"\1"),
+        (r"(?<=\d)\s+(?=\d)", "_"),
+        # The capital of a word, and of the article A where a sentence begins; not \Delta, AB or A.
+        (r"(?:(?<![\\\w])[^\W\d_](?=[^\W\d_A-Z])|(?:^|(?<=[.!?]\s))A(?=\s+[a-z]{2}))", lambda match: match[0].lower()),
+        # What is no prime and no factorial is an apostrophe, a quotation mark, an exclamation.
+        (r"((?:(?<![a-zA-Z])[a-zA-Z]|[)}\]])'+(?![a-zA-Z]))|'", lambda match: match[1] or ""),
+        (r"((?:(?<![a-zA-Z])[a-zA-Z]|[\d)}\]])!+)|!", lambda match: match[1] or ""),
+        (r"(?<!\d)[.,:]|[.,:](?!\d)|[\s;?$~{}\\\"`]", ""),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,8 @@ def sort_out(
 ) -> tuple[list[Problem], list[Aside]]:
     """The problems that are kept, and the rows that are set aside, both in their order.
 
-    Of problems that are one, by id or by text, the first is kept, or none if their keys differ.
+    Of problems that are one, by id or by text, the first is kept, or none if their keys differ, in any order of the
+    rows. Whether keys differ is told by the first of them: being one answer is taken for an equivalence.
 
     Raises:
         InputError: an id in `drop` is not there, or nothing is left.
@@ -91,18 +111,22 @@ def sort_out(
     for index, reason in enumerate(_faults(problems, domain, drop)):
         if reason:
             put(index, reason)
+    ones: dict[str, list[int]] = {}  # what makes problems one -> these
+    for index in [index for index in range(len(problems)) if index not in aside]:
+        for key in _keys(problems[index]):
+            ones.setdefault(key, []).append(index)
+    for first, *others in ones.values():
+        differ = [index for index in others if not _keys_agree(domain, problems[first], problems[index])]
+        for index in (first, *others) if differ else ():
+            put(index, "repeated_other_key", first if index in differ else differ[0])
     seen: dict[str, int] = {}
     for index in [index for index in range(len(problems)) if index not in aside]:
         keys = _keys(problems[index])
-        for first in sorted({seen[key] for key in keys if key in seen}):
-            agree = _keys_agree(domain, problems[first], problems[index])
-            if not agree:
-                put(first, "repeated_other_key", index)
-            if not agree or index not in aside:
-                put(index, "repeated" if agree else "repeated_other_key", first)
-        if index not in aside or aside[index].reason != "repeated":
-            for key in keys:
-                seen.setdefault(key, index)
+        before = [seen[key] for key in keys if key in seen]
+        if before:
+            put(index, "repeated", min(before))
+        else:
+            seen.update(dict.fromkeys(keys, index))
     if len(aside) == len(problems):
         raise InputError(f"data set {name!r}: nothing is left of its {len(problems)} rows: {tally(aside.values())}")
     kept = [problem for index, problem in enumerate(problems) if index not in aside]
@@ -133,12 +157,15 @@ def check_apart(problems: Iterable[Problem], name: str, train: Iterable[Problem]
 def normalised(text: str) -> str:
     r"""A problem's text without what two copies of it may differ in.
 
-    That is case, spacing, punctuation (a decimal point is none), dollar signs, braces and backslashes, and the
-    size variants of a macro (`\dfrac`, `\left`).
+    That is spacing, punctuation, a word's first capital, dollar signs, braces and backslashes, the size variants of a
+    macro (`\dfrac`, `\left`), and characters that look alike (−, combined accents, what has no width). What means
+    something in mathematics stays, with dollar signs or without: the case of a letter by itself, `f'` and `n!`, marks
+    and spaces between digits, the border between two arguments.
     """
-    text = re.sub(r"\\(left|right)(?![a-zA-Z])|\\[dt](?=frac)", "", text.casefold())
-    text = re.sub(r"(?<![0-9])[.,]|[.,](?![0-9])", "", text)
-    return re.sub(r"[\s;:!?$~{}\\'\"`]", "", text)
+    text = plain_characters(" ".join(text.split()))
+    for pattern, spelling in _COPIED:
+        text = pattern.sub(spelling, text)
+    return text
 
 
 def _keys(problem: Problem) -> tuple[str, str]:
@@ -159,7 +186,7 @@ def _fault(problem: Problem, verdict: str, domain: str, drop: set[str]) -> str |
         return "empty_text"
     if not problem.answer:
         return "empty_key"
-    if find_answer(problem.problem) is not None:
+    if find_answer(f"{problem.problem}\n") is not None:  # nothing is cut off at its end
         return "box_in_text"
     if verdict in ("bad_key", "timeout"):
         return "unreadable_key"

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase as LETTERS
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from huggingface_hub.errors import GatedRepoError
 from datpo.core.errors import InputError
 from datpo.core.files import Row, read_jsonl
 from datpo.core.seeds import generator
-from datpo.data.files import some
+from datpo.data.files import some, text_of
 
 WRONG = ("Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")
 
@@ -79,15 +80,18 @@ def _read(place: str, writing: Writing, row: Mapping[str, Any], seed: int) -> Ro
         if row.get(name) is None:
             raise InputError(f"{place}: column {name!r} is empty")
     made = writing.read(place, row, seed)
-    return {key: value if isinstance(value, tuple) else str(value).strip() for key, value in made.items()}
+    return {key: value if isinstance(value, tuple) else text_of(place, key, value) for key, value in made.items()}
 
 
 def _ours(place: str, row: Mapping[str, Any], seed: int) -> Row:
     options = _options(place, row["options"])
     text = row.get("question")
     if text is None:
-        appended = "\n".join(f"({letter}) {option}" for letter, option in zip(LETTERS, row["options"], strict=False))
-        text = str(row.get("problem") or "").removesuffix(appended)
+        text = row.get("problem") or ""
+        appended = r"\s+".join(
+            rf"\({letter}\)\s*{re.escape(option)}" for letter, option in zip(LETTERS, options, strict=False)
+        )
+        text = re.sub(rf"{appended}\s*\Z", "", text) if isinstance(text, str) else text
     category = row.get("category") or row.get("subject") or ""
     return {"id": row["id"], "question": text, "options": options, "answer": row["answer"], "category": category}
 
@@ -109,8 +113,8 @@ def _mmlu_pro(place: str, row: Mapping[str, Any], seed: int) -> Row:
 
 
 def _gpqa(place: str, row: Mapping[str, Any], seed: int) -> Row:
-    name = str(row["Record ID"]).strip()
-    right_first = [str(row[column]).strip() for column in ("Correct Answer", *WRONG)]
+    name = text_of(place, "Record ID", row["Record ID"])
+    right_first = [text_of(place, column, row[column]) for column in ("Correct Answer", *WRONG)]
     order = generator(seed, "options", name).permutation(len(right_first)).tolist()
     return {
         "id": name,
@@ -124,7 +128,7 @@ def _gpqa(place: str, row: Mapping[str, Any], seed: int) -> Row:
 def _options(place: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or any(not isinstance(option, str) for option in value):
         raise InputError(f"{place}: `options` must be a list of texts, not {value!r}")
-    return tuple(option.strip() for option in value)
+    return tuple(text_of(place, "options", option) for option in value)
 
 
 _OURS = ("id", "question", "problem", "options", "answer", "category", "subject", "level", "source")
@@ -142,14 +146,38 @@ def _from_file(path: Path) -> list[Row]:
     if not path.is_file():
         raise InputError(f"{path}: no such file")
     if path.suffix == ".csv":
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            return list(csv.DictReader(handle))
+        return list(_csv_rows(path))
     if path.suffix == ".parquet":
         from datasets import Dataset  # a slow import
+        from datasets.exceptions import DatasetsError
 
-        rows: list[Row] = Dataset.from_parquet(str(path), keep_in_memory=True).to_list()
+        try:
+            rows: list[Row] = Dataset.from_parquet(str(path), keep_in_memory=True).to_list()
+        except (DatasetsError, OSError, ValueError, RuntimeError) as error:
+            raise InputError(f"{path}: cannot be read as Parquet ({' '.join(str(error).split())[:300]})") from None
         return rows
     raise InputError(f"{path}: questions are read from files that end in .jsonl, .csv or .parquet")
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    """The rows of a CSV file, each with a cell for every column: one more or less, and all that follow have moved."""
+    with open(path, encoding="utf-8-sig", newline="") as handle:
+        reader = csv.reader(handle)
+        try:
+            columns = next(reader, [])
+            for cells in filter(None, reader):
+                if len(cells) != len(columns):
+                    raise InputError(
+                        f"{path}: the row {cells[0]!r:.80} that ends in line {reader.line_num} has {len(cells)} cells "
+                        f"for {len(columns)} columns; put quotation marks round a cell with a comma"
+                    )
+                yield dict(zip(columns, cells, strict=True))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 text ({error})") from None
+        except csv.Error as error:
+            raise InputError(
+                f"{path}: line {reader.line_num}: no CSV ({error}); is a quotation mark missing?"
+            ) from None
 
 
 def _from_hub(entry: Mapping[str, Any]) -> tuple[str, list[Row]]:

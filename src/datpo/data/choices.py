@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -45,8 +46,14 @@ def fetch_questions(config: Path, out: Path) -> None:
     place, rows = read_rows(entry)
     if count is not None and len(rows) != count:
         raise InputError(f"{place}: {len(rows)} rows where `count` says {count}")
-    questions = [Question(**row) for row in read_questions(place, rows, entry.get("drop", ()), settings["seed"])]
+    drop = entry.get("drop", ())
+    questions = [Question(**row) for row in read_questions(place, rows, drop, settings["seed"])]
     check_questions(place, questions)
+    aside = f": {', '.join(map(str, drop))}" if drop else ""
+    print(
+        f"{place}: {len(questions)} questions of {len(rows)} rows; dropped {len(rows) - len(questions)}{aside}",
+        file=sys.stderr,
+    )
     if settings["stratified"] is not None:
         questions = stratified(questions, settings["stratified"], settings["seed"], place)
     write_jsonl(out, map(asdict, questions))

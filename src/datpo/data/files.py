@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from datpo.core.errors import InputError
-from datpo.core.files import located_rows
+from datpo.core.files import is_unicode, located_rows
 from datpo.core.problem import Problem
 
 FIELDS = {
@@ -26,6 +26,8 @@ FIELDS = {
 }
 """A problem's fields -> the columns they usually stand in."""
 NEEDED = ("problem", "answer")
+# "Level 5", 5.0 and "Level ?" occur; -2 and 2.7 are no levels.
+_LEVEL = re.compile(r"(?<![-−.\d])([0-9]{1,9})(?:\.0*)?(?![.\d])")
 
 
 def load_file(path: str | Path, entry: Mapping[str, Any], name: str, source: str | None = None) -> list[Problem]:
@@ -60,13 +62,15 @@ def file_hash(path: str | Path) -> str:
     """SHA-256 of a file's bytes.
 
     Raises:
-        InputError: there is no such file.
+        InputError: there is no such file, or it cannot be read.
     """
     try:
         with open(path, "rb") as handle:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r}: cannot be read ({error})") from None
 
 
 def columns_of(entry: Mapping[str, Any], name: str, present: Sequence[str]) -> dict[str, str]:
@@ -88,12 +92,12 @@ def problem_of_row(
 ) -> Problem:
     """A row as a problem; what is empty stays empty."""
     texts = {field: _text(where, row, column, field) for field, column in columns.items()}
-    level = re.search(r"[0-9]+", texts.get("level", ""))  # "Level 5" and "Level ?" occur
+    level = _LEVEL.search(texts.get("level", ""))
     return Problem(
         id=texts.get("id") or default_id,
         problem=texts["problem"],
         answer=texts["answer"],
-        level=int(level[0]) if level else None,
+        level=int(level[1]) if level else None,
         subject=texts.get("subject") or None,
         source=texts.get("source") or source,
     )
@@ -104,11 +108,38 @@ def _text(where: str, row: Mapping[str, Any], column: str, field: str) -> str:
     value = row.get(column)
     if value is None and (column in row or field not in NEEDED):
         return ""
+    return text_of(where, column, value)
+
+
+def text_of(where: str, column: str, value: Any) -> str:
+    """A value of a row as text, without spaces around it.
+
+    Raises:
+        InputError: it is neither text nor a finite number, or no whole text: half a surrogate pair stands in it.
+    """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InputError(f"{where}: {column!r} must be text or a number, not {value!r:.80}")
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{where}: {column!r} must be text or a finite number, not {value!r}")
-    return str(value).strip()
+    if not is_unicode(text := str(value)):
+        raise InputError(f"{where}: {column!r} holds half a surrogate pair, which is no character: {text!r:.80}")
+    return text.strip()
+
+
+def check_rows(problems: Sequence[Problem], entry: Mapping[str, Any], name: str) -> None:
+    """Refuse a source with another number of rows than the entry's `count`, or without an id that it says to `drop`.
+
+    Raises:
+        InputError: the numbers, or the ids, are told.
+    """
+    count = entry.get("count", len(problems))
+    if len(problems) != count:
+        raise InputError(
+            f"data set {name!r}: the source has {len(problems)} rows where `count` says {count}; has it changed? "
+            "Pin the revision that was meant, or look at what is new and correct `count`"
+        )
+    if missing := {str(each) for each in entry.get("drop", ())} - {problem.id for problem in problems}:
+        raise InputError(f"data set {name!r}: ids under `drop` that are not there: {some(missing)}")
 
 
 def some(ids: Iterable[str], most: int = 20) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.data.files import columns_of, load_file, problem_of_row
+from datpo.data.files import check_rows, columns_of, load_file, problem_of_row
 
 SECONDS = 60  # without a byte from a server
 
@@ -25,8 +25,9 @@ def load_source(entry: Mapping[str, Any], name: str) -> list[Problem]:
     number of rows there must be. A row without an id is called after its place.
 
     Raises:
-        InputError: no such source; one with other bytes than `sha256` or another number of rows than `count`; no
-            column for text or key; or a row whose text, key or id is missing or neither text nor a number.
+        InputError: no such source; one with other bytes than `sha256` or another number of rows than `count`; an id
+            under `drop` that is not there; no column for text or key; or a row whose text, key or id is missing or
+            neither text nor a number.
     """
     if "path" in entry:
         problems = load_file(entry["path"], entry, name)
@@ -34,12 +35,7 @@ def load_source(entry: Mapping[str, Any], name: str) -> list[Problem]:
         problems = _from_web(entry, name)
     else:
         problems = _from_hub(entry, name)
-    count = entry.get("count", len(problems))
-    if len(problems) != count:
-        raise InputError(
-            f"data set {name!r}: the source has {len(problems)} rows where `count` says {count}; has it changed? "
-            "Pin the revision that was meant, or look at what is new and correct `count`"
-        )
+    check_rows(problems, entry, name)
     return problems
 
 

@@ -16,12 +16,20 @@ from numpy.typing import ArrayLike
 
 from datpo.core.errors import InputError
 from datpo.core.files import Row, write_json
+from datpo.core.kinds import Kinds, check_kinds, list_of, one_of, whole
 from datpo.core.problem import Problem
 from datpo.evaluate.bootstrap import Floats, Interval, Run, intervals
 from datpo.evaluate.majority import NO_VOTE, maj_at_k
 from datpo.evaluate.samples import by_problem, matching_problems, read_scores, refuse_bad_keys
 
 SETTINGS = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude", "runs": 1}
+COUNTED: Kinds = {
+    "k": list_of(whole(1)),
+    "bootstrap": whole(1, 100_000),
+    "seed": whole(),
+    "missing": one_of("exclude", "wrong"),
+    "runs": whole(1),
+}
 
 
 class Average(NamedTuple):
@@ -133,8 +141,11 @@ def benchmark_metrics(
     names, ks = list(groups), list(settings["k"])
     kept = [_kept(group, settings["missing"]) for group in groups.values()]
     value_PV = _values(kept, names, ks, settings["seed"])
-    found = intervals(value_PV, settings["bootstrap"], settings["seed"])
+    # in the order of their ids, as everywhere: the same problems are drawn in whatever order a file has them
+    by_id = sorted(range(len(names)), key=names.__getitem__)
+    found = intervals(value_PV[by_id], settings["bootstrap"], settings["seed"])
     return {
+        "settings": {key: settings[key] for key in SETTINGS},
         "n": header["n"],
         "problems": len(names),
         "avg": _document(found[0]),
@@ -199,7 +210,7 @@ def _rates(rows: Sequence[Row], header: Mapping[str, Any]) -> dict[str, float]:
     rates = {"truncated": sum(row["finish"] == "length" for row in rows) / len(rows)}
     for verdict in ("no_answer", "timeout", "bad_key", "missing"):
         rates[verdict] = sum(row["verdict"] == verdict for row in rows) / len(rows)
-    rates["duplicate"] = header.get("duplicates", 0) / len(rows)
+    rates["duplicate"] = header["duplicates"] / len(rows)
     return rates
 
 
@@ -212,14 +223,10 @@ def _settings(config: Path) -> dict[str, Any]:
     if not isinstance(given, dict) or set(given) - set(SETTINGS):
         raise InputError(f"{config}: the keys of a metrics configuration are {', '.join(SETTINGS)}")
     settings = {**SETTINGS, **given}
-    ks = settings["k"]
-    if not isinstance(ks, list) or not ks or any(type(k) is not int or k < 1 for k in ks) or len(set(ks)) < len(ks):
+    check_kinds(str(config), settings, COUNTED)
+    ks: list[int] = settings["k"]
+    if not ks or len(set(ks)) < len(ks):
         raise InputError(f"{config}: `k` must be a list of different whole numbers from 1, not {ks!r}")
-    for key, least in (("bootstrap", 1), ("runs", 1), ("seed", 0)):
-        if type(settings[key]) is not int or settings[key] < least:
-            raise InputError(f"{config}: `{key}` must be a whole number, not {settings[key]!r}")
-    if settings["missing"] not in ("exclude", "wrong"):
-        raise InputError(f"{config}: `missing` must be 'exclude' or 'wrong', not {settings['missing']!r}")
     return settings
 
 

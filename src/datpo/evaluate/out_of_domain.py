@@ -31,7 +31,7 @@ from datpo.core.files import Row, write_json, write_jsonl
 from datpo.core.problem import Problem, save_problems
 from datpo.data.choices import load_questions
 from datpo.evaluate.metrics import benchmark_metrics
-from datpo.evaluate.samples import by_problem, matching_problems, read_samples
+from datpo.evaluate.samples import by_problem, keys_hash, matching_problems, read_samples
 
 Texts = Mapping[str, Sequence[str]]  # question id -> the texts of its samples, in their order
 
@@ -87,6 +87,10 @@ def grade_choices(
     groups = by_problem(rows)
     if lost := [name for name, group in groups.items() if any(row["text"] is None for row in group)]:
         raise InputError(f"{samples}: question {lost[0]!r} has lost a sample; delete the file to draw them again")
+    if "stop" not in header["prompt"]:
+        raise InputError(
+            f"{samples}: its header does not tell the `stop` of its `prompt`; delete it to draw them again"
+        )
     graded = settings["truncated"] == "graded"
     texts = {
         name: [row["text"] if graded or row["finish"] == "stop" else "" for row in group]
@@ -99,7 +103,7 @@ def grade_choices(
         for row, letter in zip(group, letters[name], strict=True)
     ]
     whole_header = {**_header(header, rows, samples), "checker": f"lm-eval {version('lm-eval')}, task {task.stem}"}
-    whole_header |= {"truncated": settings["truncated"]}
+    whole_header |= {"truncated": settings["truncated"], "keys_sha256": keys_hash(list(known.values()))}
     counted = benchmark_metrics(settings, scored, known, whole_header)
     check_same_mean(mean, counted["avg"]["value"], str(samples))
     write_jsonl(scores, [whole_header, *scored])

@@ -19,6 +19,7 @@ from datpo.core.files import write_jsonl
 from datpo.core.problem import Problem, load_problems, questions_hash
 from datpo.core.seeds import seed
 from datpo.engines.hf import HFEngine
+from datpo.evaluate.samples import check_header, finished_samples
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import cut_at_stop, prompts_of
 from datpo.progress import ProgressLines
@@ -38,9 +39,11 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
     asked = load_problems(problems)
     check_decoding(settings)
     header = make_header(settings, asked, model)
+    check_header(str(config), header, "samples")  # what no reader would take is not drawn
     partial = work / f"{header['benchmark']}-{_fingerprint(header)}.jsonl"
     partial.parent.mkdir(parents=True, exist_ok=True)
-    rows = _finished_rows(partial, settings["n"])
+    rows = finished_samples(partial.read_bytes(), header) if partial.exists() else {}
+    write_jsonl(partial, [row for mine in rows.values() for row in mine])
     todo = [problem for problem in asked if problem.id not in rows]
     if todo:
         policy = load_policy(model, PRECISIONS[settings["precision"]])
@@ -54,7 +57,7 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
             for chunk in _chunks(todo, max(1, settings["generation_batch"] // settings["n"])):
                 for problem_rows in sample_problems(policy, chunk, settings):
                     rows[problem_rows[0]["problem"]] = problem_rows
-                    handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in problem_rows)
+                    handle.writelines(json.dumps(row) + "\n" for row in problem_rows)
                 handle.flush()
                 bar.advance(len(chunk))
     write_jsonl(out, [header, *(row for problem in asked for row in rows[problem.id])])
@@ -134,20 +137,6 @@ def make_header(settings: Row, problems: Sequence[Problem], model: Path) -> Row:
 def _fingerprint(header: Row) -> str:
     text = json.dumps({key: value for key, value in header.items() if key != "threads"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _finished_rows(partial: Path, n: int) -> dict[str, list[Row]]:
-    """Problems whose n rows are all on disk; one that was being written when the job died is dropped."""
-    if not partial.exists():
-        return {}
-    rows: dict[str, list[Row]] = {}
-    *whole_lines, _ = partial.read_text(encoding="utf-8").split("\n")
-    for line in whole_lines:
-        row = json.loads(line)
-        rows.setdefault(row["problem"], []).append(row)
-    finished = {problem: mine for problem, mine in rows.items() if len(mine) == n}
-    write_jsonl(partial, [row for mine in finished.values() for row in mine])
-    return finished
 
 
 def _chunks(problems: Sequence[Problem], size: int) -> Iterator[Sequence[Problem]]:

@@ -16,7 +16,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import Row, write_jsonl
 from datpo.core.problem import Problem
 from datpo.evaluate import verify
-from datpo.evaluate.samples import by_problem, matching_problems, read_samples, refuse_bad_keys
+from datpo.evaluate.samples import by_problem, keys_hash, matching_problems, read_samples, refuse_bad_keys
 from datpo.progress import ProgressLines
 
 BATCH = 512  # samples graded between two progress lines
@@ -33,7 +33,7 @@ def score_file(config: Path, samples: Path, problems: Path, out: Path) -> None:
         config: YAML with `truncated`, "wrong" or "graded", and `checker`, a name of `verify.CHECKERS`.
         samples: a samples file.
         problems: the problems it was drawn for.
-        out: the scores file; its header is the samples' header with the checker and the samples' SHA-256.
+        out: the scores file; its header is the samples' header with the checker and the SHA-256 of samples and keys.
 
     Raises:
         InputError: an incomplete file, other problems than the samples', an unknown domain or checker, or keys the
@@ -52,7 +52,8 @@ def score_file(config: Path, samples: Path, problems: Path, out: Path) -> None:
         for row, number in zip(group, answer_classes(domain, known[name], _answers(group)), strict=True):
             row["class"] = number
         progress.advance()
-    write_jsonl(out, [_header(header, rows, samples, domain, truncated), *scored])
+    graded = {"checker": domain.checker, "truncated": truncated, "keys_sha256": keys_hash(list(known.values()))}
+    write_jsonl(out, [{**_header(header, rows, samples), **graded}, *scored])
 
 
 def answer_classes(domain: verify.Domain, problem: Problem, answers: Sequence[str | None]) -> list[int | None]:
@@ -115,16 +116,12 @@ def _answers(group: Sequence[Row]) -> list[str | None]:
     return [row["answer"] if row["verdict"] in ("right", "wrong") else None for row in group]
 
 
-def _header(
-    header: Mapping[str, Any], rows: Sequence[Row], samples: Path, domain: verify.Domain, truncated: str
-) -> Row:
-    """The samples' header and the checker; `duplicates` counts texts that repeat an earlier one exactly."""
+def _header(header: Mapping[str, Any], rows: Sequence[Row], samples: Path) -> Row:
+    """The samples' header; `duplicates` counts texts that repeat an earlier one exactly."""
     texts = [(row["problem"], row["text"]) for row in rows if row["text"] is not None]
     return {
         **header,
         "kind": "scores",
-        "checker": domain.checker,
-        "truncated": truncated,
         "duplicates": len(texts) - len(set(texts)),
         "samples_sha256": hashlib.sha256(Path(samples).read_bytes()).hexdigest(),
     }

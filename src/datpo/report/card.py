@@ -12,6 +12,7 @@ import pandas as pd
 from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import Row, read_json, whole_file
+from datpo.core.kinds import NAME, OBJECT, Kinds, check_kinds, whole
 from datpo.report.accounts import END_SHARE, accounts
 from datpo.report.markup import markdown, pipe_table
 from datpo.report.runs import Results, load_results
@@ -24,7 +25,15 @@ CAUTIONS = (
     "suffer less from that than its scores do.",
 )
 AT_THE_END = ("reward", "entropy", "zero_signal", "response_length", "truncated", "ratio_max", "clip_share")
-MADE = ("temperature", "max_new_tokens", "prompt", "sampling_seed", "engine", "precision", "checker", "truncated")
+MADE = (
+    *("temperature", "max_new_tokens", "prompt", "sampling_seed", "engine", "precision"),
+    *("checker", "truncated", "missing"),
+)
+DATA_CARD: Kinds = {
+    **dict.fromkeys(("set", "questions"), NAME),
+    **dict.fromkeys(("source", "set_aside"), OBJECT),
+    **dict.fromkeys(("rows", "problems"), whole()),
+}
 
 
 def run_card(config: Path, metrics: list[Path], logs: list[Path], data: list[Path], out: Path) -> None:
@@ -38,17 +47,18 @@ def run_card(config: Path, metrics: list[Path], logs: list[Path], data: list[Pat
         out: the card.
 
     Raises:
-        InputError: metrics of more than one checkpoint, or a file that is not what it is taken for.
+        InputError: metrics of more than one checkpoint, a trained one without its log, a benchmark with other questions
+            than its data card says, or a file that is not what it is taken for.
     """
     settings, results = read_settings(config), load_results(metrics)
     if len(results.runs) != 1 or len(results.seeds(results.runs[0])) != 1:
         raise InputError(f"{out}: a card is about one checkpoint, these metrics are about {results.runs}")
-    training = load_training(logs)
+    trained = _training(settings, load_training(logs), results)
     parts = [
         *_head(results, settings),
-        *_training(settings, training, results),
+        *trained,
         *_scores(score_rows(results)),
-        *_data([read_json(file) for file in data]),
+        *_data([_data_card(file, results) for file in data]),
         "## Cautions",
         "\n".join(f"- {markdown(caution)}" for caution in CAUTIONS),
     ]
@@ -75,9 +85,11 @@ def _head(results: Results, settings: Mapping[str, Any]) -> list[str]:
 
 def _training(settings: Mapping[str, Any], training: Sequence[Training], results: Results) -> list[str]:
     """Settings, cost and end of the training; nothing for a base model."""
-    if not training:
+    costs = accounts(results, training)
+    if not costs:
         return []
-    (cost,), (log,) = accounts(results, training).values(), training
+    check_kinds("the settings of the training", settings, dict.fromkeys(("method", "train", "model"), OBJECT))
+    (cost,), (log,) = costs.values(), training
     steps = log.until(results.at)
     last = steps.tail(max(1, round(END_SHARE * len(steps))))
     spent = [
@@ -120,6 +132,18 @@ def _scores(frame: pd.DataFrame) -> list[str]:
         pipe_table(["benchmark", *(name.replace("_", " ") for name in MADE)], made, 1 + len(MADE)),
         f"Sampled with {markdown(str(frame.iloc[0].versions))}.",
     ]
+
+
+def _data_card(file: Path, results: Results) -> Row:
+    card: Row = read_json(file)
+    check_kinds(str(file), card, DATA_CARD)
+    asked = {f"benchmarks/{result.benchmark}": result for result in results.everything}.get(card["set"])
+    if asked and asked.header["questions"] != card["questions"]:
+        raise InputError(
+            f"{asked.path}: scored on other questions than {file} has ({asked.header['questions']!r}, and "
+            f"{card['questions']!r} there); evaluate the checkpoint on the problems that are there now"
+        )
+    return card
 
 
 def _data(cards: Sequence[Row]) -> list[str]:

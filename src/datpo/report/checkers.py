@@ -10,19 +10,22 @@ import pandas as pd
 
 from datpo.core.errors import InputError
 from datpo.core.files import Row, whole_file
-from datpo.core.problem import load_problems
-from datpo.evaluate.samples import read_scores
+from datpo.core.problem import Problem
+from datpo.evaluate.samples import matching_problems, read_scores
 from datpo.report.markup import markdown, pipe_table
 
 IDENTITY = ("model", "method", "run", "seed", "benchmark")
+SAME = (*IDENTITY, "samples_sha256", "truncated", "n")  # in the headers of both scores
 HEADER = ("model", "run", "seed", "benchmark", "samples", "right: first", "right: second", "only first", "only second")
+RUNS_IN_A_SHEET = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula begins so
 ITEM = (*IDENTITY, "problem", "sample", "key", "first", "first_answer", "second", "second_answer")
 
 
 def compare_checkers(scores: list[Path], others: list[Path], problems: list[Path], out: Path) -> None:
     """Count the samples that one of two checkers calls right and the other does not, and list them all.
 
-    Writes `checkers.md`, a row for each checkpoint and benchmark, and `checkers.csv`, a row for each sample.
+    Writes `checkers.md`, a row for each checkpoint and benchmark, and `checkers.csv`, a row for each sample. Answers
+    are what a model wrote: a cell that a spreadsheet would run as a formula begins with an apostrophe.
 
     Args:
         scores: scores files of the first checker.
@@ -31,23 +34,27 @@ def compare_checkers(scores: list[Path], others: list[Path], problems: list[Path
         out: the folder.
 
     Raises:
-        InputError: two files of different samples, or scores by several pairs of checkers.
+        InputError: two files of different samples or keys, or scores by several pairs of checkers.
     """
     counts, items, names = [], [], set()
     for first, second, file in zip(scores, others, problems, strict=True):
         (header, rows), (other, other_rows) = read_scores(first), read_scores(second)
-        if header["samples_sha256"] != other["samples_sha256"]:
-            raise InputError(f"{second}: scores of other samples than {first} has; score both again")
+        if any(header[key] != other[key] for key in SAME):
+            raise InputError(
+                f"{second}: scores of other samples than {first} has, or cut off otherwise; score both again"
+            )
         names.add((header["checker"], other["checker"]))
-        pairs = list(zip(rows, other_rows, strict=True))
+        known = matching_problems(first, header, rows, file)
+        matching_problems(second, other, other_rows, file)
+        theirs = {(row["problem"], row["sample"]): row for row in other_rows}
+        pairs = [(row, theirs[row["problem"], row["sample"]]) for row in rows]
         counts.append(_counts(header, pairs))
-        keys = {problem.id: problem.answer for problem in load_problems(file)}
-        items += [_item(header, one, two, keys) for one, two in pairs if _is_right(one) != _is_right(two)]
+        items += [_item(header, one, two, known) for one, two in pairs if _is_right(one) != _is_right(two)]
     if len(names) != 1:
         raise InputError(f"{len(names)} pairs of checkers; scores in one report must share theirs: {sorted(names)}")
     out = Path(out)
     with whole_file(out / "checkers.csv") as handle:
-        handle.write(pd.DataFrame(items, columns=ITEM).to_csv(index=False))
+        handle.write(pd.DataFrame(items, columns=ITEM).map(_unrun).to_csv(index=False))
     with whole_file(out / "checkers.md") as handle:
         handle.write(_page(counts, *names.pop()))
 
@@ -68,10 +75,17 @@ def _counts(header: Mapping[str, Any], pairs: list[tuple[Row, Row]]) -> list[str
     return [markdown(str(header[key])) for key in IDENTITY if key != "method"] + [f"{number:,}" for number in numbers]
 
 
-def _item(header: Mapping[str, Any], one: Row, two: Row, keys: Mapping[str, str]) -> list[object]:
+def _unrun(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    text = cell.encode("utf-8", "backslashreplace").decode("utf-8")  # half a surrogate pair fits into no file
+    return f"'{text}" if text.startswith(RUNS_IN_A_SHEET) else text
+
+
+def _item(header: Mapping[str, Any], one: Row, two: Row, known: Mapping[str, Problem]) -> list[object]:
     return [
         *(header[key] for key in IDENTITY),
-        *(one["problem"], one["sample"], keys[one["problem"]]),
+        *(one["problem"], one["sample"], known[one["problem"]].answer),
         *(one["verdict"], one["answer"], two["verdict"], two["answer"]),
     ]
 

@@ -93,7 +93,7 @@ def pass_curve(results: Results, run: Run, benchmark: str) -> dict[int, Interval
         100 * np.mean([[value for _, value in sorted(seed.at_k(k).items())] for seed in found], axis=0)
         for k in found[0].ks
     ]
-    return dict(zip(found[0].ks, intervals(np.transpose(values_KP)), strict=True))
+    return dict(zip(found[0].ks, intervals(np.transpose(values_KP), *results.bootstrap), strict=True))
 
 
 def smoothed(log: Training, column: str) -> tuple[Floats, Floats]:

@@ -41,8 +41,8 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """Text with every character that Markdown would read as formatting escaped."""
-    return text.translate(_MARKDOWN)
+    """Text on one line, with every character that Markdown would read as formatting escaped."""
+    return " ".join(text.splitlines()).translate(_MARKDOWN)
 
 
 def signed(value: float) -> str:

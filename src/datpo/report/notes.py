@@ -38,6 +38,7 @@ def table_notes(
         _scale(results, paper),
         *(_benchmark(results, benchmark) for benchmark in results.benchmarks),
         _lost(results),
+        *_versions(results),
         _seeds(results),
         *READING,
         *_uneven_budgets(results, costs),
@@ -69,33 +70,38 @@ def _scale(results: Results, paper: Paper) -> str:
 def _benchmark(results: Results, benchmark: str) -> str:
     header = results.of(results.runs[0], benchmark)[0].header
     problems = len(results.of(results.runs[0], benchmark)[0].at_k(1))
-    settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS if key in header)
-    prompts = {run.model: results.of(run, benchmark)[0].header.get("prompt") for run in results.runs}
-    told = {
-        model: f"{each['template']} prompt {each['format']!r}"
-        for model, each in prompts.items()
-        if isinstance(each, dict)
-    }
+    settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS)
+    prompts = {run.model: results.of(run, benchmark)[0].header["prompt"] for run in results.runs}
+    told = {model: f"{each['template']} prompt {each['format']!r}" for model, each in prompts.items()}
     if len(set(told.values())) == 1:
         settings += f", {next(iter(told.values()))}"
     else:
         settings += "".join(f", {model}: {prompt}" for model, prompt in told.items())
     k = column_k(results, (benchmark, "pass"))
-    return (
-        f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; "
-        f"{settings or 'decoding settings and checker not recorded'}."
-    )
+    return f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; {settings}."
 
 
 def _lost(results: Results) -> str:
     def worst(rate: str) -> float:
-        return max(float(result.document.get("rates", {}).get(rate, 0)) for result in results.everything)
+        return max(float(result.document["rates"][rate]) for result in results.everything)
 
     return (
         f"At most {worst('truncated'):.1%} of a run's samples on a benchmark were cut off by the token "
         f"limit, {worst('no_answer'):.1%} gave no answer, {worst('timeout'):.1%} ran out the checker's time and "
         f"{worst('missing'):.1%} were lost to engine errors."
     ).replace("%", " %")
+
+
+def _versions(results: Results) -> list[str]:
+    """Which software drew the samples, if not the same drew all."""
+    drew: dict[str, list[str]] = {}
+    for result in results.everything:
+        versions = ", ".join(f"{name} {number}" for name, number in sorted(result.header["versions"].items()))
+        drew.setdefault(versions, []).append(f"{result.run} seed {result.seed} on {benchmark_label(result.benchmark)}")
+    if len(drew) == 1:
+        return []
+    told = "; ".join(f"{versions} for {', '.join(whose)}" for versions, whose in drew.items())
+    return [f"Samples were drawn with different versions of the software, from which equal seeds may differ: {told}."]
 
 
 def _seeds(results: Results) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from datpo.core.errors import InputError
-from datpo.core.files import Row, read_json
+from datpo.core.files import Row
 from datpo.evaluate.metrics import values_at_k
+from datpo.report.documents import read_metrics
 
 # The paper's order of rows (Table 2); a method that is not in it stands behind.
 METHOD_LABELS = {
@@ -34,8 +31,14 @@ BENCHMARK_LABELS = {
     "aime24": "AIME24",
     "amc23": "AMC23",
 }
-# What has to be the same in all runs for their scores on a benchmark to be comparable.
-SHARED_SETTINGS = ("n", "problems", "temperature", "max_new_tokens", "checker", "truncated")
+# What has to be the same in all runs for their scores on a benchmark to be comparable: what was asked, how samples were
+# drawn and graded (in the header), how they were counted (in the metrics' settings).
+SHARED_SETTINGS = (
+    *("n", "problems", "questions", "keys_sha256", "domain", "temperature", "max_new_tokens", "sampling_seed"),
+    *("engine", "precision", "checker", "truncated"),
+)
+COUNTED = ("missing", "runs")
+RESAMPLED = ("bootstrap", "seed")  # and, across benchmarks, how intervals are drawn
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,12 @@ class Result:
         """Where the samples come from and how they were drawn and graded."""
         header: Row = self.document["header"]
         return header
+
+    @property
+    def settings(self) -> Row:
+        """How the scores were counted."""
+        settings: Row = self.document["settings"]
+        return settings
 
     @cached_property
     def ks(self) -> list[int]:
@@ -125,6 +134,12 @@ class Results:
         """What the checkpoints have spent equally much of (`tokens`, ...); None at the end of their trainings."""
         return next((result.header["at"] for result in self.everything if result.header.get("at")), None)
 
+    @property
+    def bootstrap(self) -> tuple[int, int]:
+        """Draws and seed of every interval over problems."""
+        settings = self.everything[0].settings
+        return int(settings["bootstrap"]), int(settings["seed"])
+
     def of(self, run: Run, benchmark: str) -> list[Result]:
         """One result per seed."""
         return self._by_cell[run, benchmark]
@@ -153,8 +168,9 @@ def load_results(paths: Sequence[Path]) -> Results:
     """Read metrics files and refuse any that cannot stand in one table.
 
     Raises:
-        InputError: no files; a file without a needed key; two files for one checkpoint and benchmark; two
-            scales; a run without a benchmark; or runs that differ in problems, n, k, decoding or checker.
+        InputError: no files; a file that is not whole; two files for one checkpoint and benchmark; two checkpoints of
+            one run and seed; two scales; a run without a benchmark; or runs that differ in problems, keys, n, k,
+            decoding, checker or counting.
     """
     if not paths:
         raise InputError("no metrics files given: a report needs at least one")
@@ -164,7 +180,10 @@ def load_results(paths: Sequence[Path]) -> Results:
         twin = first_of.setdefault((result.run, result.seed, result.benchmark), result)
         if twin is not result:
             raise InputError(f"{result.path}: same checkpoint and benchmark as {twin.path}; give one of them")
-        _check_same(results.everything[0], result, ("scale",))
+        _check_same(results.everything[0], result, ("scale",), RESAMPLED)
+    checkpoints: dict[tuple[Run, int], Result] = {}
+    for result in results.everything:
+        _check_same(checkpoints.setdefault((result.run, result.seed), result), result, ("checkpoint",))
     trained = [result for result in results.everything if result.run.method != "base"]
     for result in trained:
         _check_same(trained[0], result, ("at",))
@@ -200,28 +219,17 @@ def benchmark_label(benchmark: str) -> str:
 
 
 def _load_result(path: Path) -> Result:
-    document = read_json(path)
-    header = _need(document, "header", path)
-    for key in ("scale", "model", "method", "run", "seed", "benchmark", "n"):
-        _need(header, key, path)
-    if not _need(document, "pass", path) or not _need(document, "per_problem", path):
-        raise InputError(f"{path}: no problems or no pass@k in this metrics file; score the samples again")
-    for row in document["per_problem"]:
-        for key in ("problem", "n", "correct"):
-            _need(row, key, path)
-    run = Run(str(header["model"]), str(header["method"]), str(header["run"]))
-    result = Result(path, run, int(header["seed"]), str(header["benchmark"]), document)
-    average = float(_need(_need(document, "avg", path), "value", path))
-    if not math.isclose(average, float(np.mean(list(result.at_k(1).values()))), abs_tol=1e-4):
-        raise InputError(f"{path}: its avg is not the mean of its per_problem rows; compute the metrics again")
-    return result
+    document = read_metrics(path)
+    header = document["header"]
+    run = Run(header["model"], header["method"], header["run"])
+    return Result(path, run, header["seed"], header["benchmark"], document)
 
 
 def _check_comparable(results: Sequence[Result]) -> None:
     first = results[0]
     of_model: dict[str, Result] = {}
     for result in results:
-        _check_same(first, result, SHARED_SETTINGS)
+        _check_same(first, result, SHARED_SETTINGS, COUNTED)
         # base and instruct models may be asked in their own ways, the runs of one model may not
         _check_same(of_model.setdefault(result.run.model, result), result, ("prompt",))
         if result.at_k(1).keys() != first.at_k(1).keys():
@@ -233,16 +241,18 @@ def _check_comparable(results: Sequence[Result]) -> None:
             raise InputError(f"{result.path}: k = {result.table_k} for the table, but {first.path} has {first.table_k}")
 
 
-def _check_same(first: Result, other: Result, keys: Iterable[str]) -> None:
-    for key in keys:
-        if first.header.get(key) != other.header.get(key):
+def _check_same(first: Result, other: Result, keys: Iterable[str], counted: Iterable[str] = ()) -> None:
+    """Refuse results that differ under one of these keys of the header, or of the settings they were counted with."""
+    ours, theirs = (
+        {
+            **{key: result.header.get(key) for key in keys},
+            **{f"metrics setting {key!r}": result.settings[key] for key in counted},
+        }
+        for result in (first, other)
+    )
+    for key, value in theirs.items():
+        if ours[key] != value:
             raise InputError(
-                f"{other.path}: {key} is {other.header.get(key)!r}, but {first.path} has "
-                f"{first.header.get(key)!r}; results in one report must share it"
+                f"{other.path}: {key} is {value!r}, but {first.path} has {ours[key]!r}; results in one report must "
+                "share it"
             )
-
-
-def _need(mapping: Any, key: str, path: Path) -> Any:
-    if not isinstance(mapping, dict) or mapping.get(key) is None:
-        raise InputError(f"{path}: key {key!r} is missing; is this a metrics file?")
-    return mapping[key]

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from datpo.core.errors import InputError
 from datpo.report.runs import Result, Results, Run
 from datpo.report.scores import stratified
 
 RATES = ("truncated", "no_answer", "duplicate", "timeout", "missing")
 # Of the header of a metrics file: what was asked, by what, and how it was graded.
 SETTINGS = (
-    *("questions", "temperature", "max_new_tokens", "prompt", "sampling_seed", "engine", "precision", "threads"),
-    *("checker", "truncated"),
+    *("questions", "keys_sha256", "domain", "temperature", "max_new_tokens", "prompt", "sampling_seed"),
+    *("engine", "precision", "threads", "checker", "truncated"),
 )
+COUNTED = {"missing": "missing", "bootstrap": "bootstrap", "seed": "bootstrap_seed"}  # setting of the metrics: column
 # Of each seed's: the checkpoint's bytes, the samples' bytes, and the versions they came from.
 OF_EACH_SEED = ("checkpoint", "samples_sha256", "versions")
 
@@ -33,18 +33,15 @@ def score_rows(results: Results) -> pd.DataFrame:
     `seed_sd` is the standard deviation between training seeds, `evaluation_sd` that between evaluation runs of a
     checkpoint, both in percentage points and empty where there is one only; `rate_` columns are percent of the
     samples. What differs between the seeds (checkpoint, samples, files) stands in their order, separated by spaces.
-
-    Raises:
-        InputError: a metrics file lacks the majority votes of its problems; it is of an older version.
     """
     rows = []
     for run in results.runs:
         for benchmark in results.benchmarks:
             of_seeds = results.of(run, benchmark)
             made = _made(results, run, of_seeds)
-            rows += [{**made, **_score(of_seeds, metric, k)} for metric, k in _columns(of_seeds[0])]
+            rows += [{**made, **_score(results, of_seeds, metric, k)} for metric, k in _columns(of_seeds[0])]
     frame = pd.DataFrame(rows)
-    behind = [*(f"rate_{rate}" for rate in RATES), *SETTINGS, *OF_EACH_SEED, "files"]
+    behind = [*(f"rate_{rate}" for rate in RATES), *SETTINGS, *COUNTED.values(), *OF_EACH_SEED, "files"]
     return frame[[*(name for name in frame.columns if name not in behind), *behind]]
 
 
@@ -65,9 +62,9 @@ def _columns(result: Result) -> list[tuple[str, int]]:
     return [("avg", n), *(("pass", k) for k in result.ks), *(("maj", k) for k in result.ks)]
 
 
-def _score(of_seeds: Sequence[Result], metric: str, k: int) -> dict[str, Any]:
+def _score(results: Results, of_seeds: Sequence[Result], metric: str, k: int) -> dict[str, Any]:
     value_SP = 100 * np.array([_per_problem(result, metric, k) for result in of_seeds])
-    value, low, high = stratified([value_SP.mean(axis=0)])
+    value, low, high = stratified([value_SP.mean(axis=0)], *results.bootstrap)
     seeds = value_SP.mean(axis=1)
     return {
         "metric": metric,
@@ -85,18 +82,15 @@ def _per_problem(result: Result, metric: str, k: int) -> list[float]:
     if metric != "maj":
         return [value for _, value in sorted(result.at_k(1 if metric == "avg" else k).items())]
     rows = sorted(result.document["per_problem"], key=lambda row: str(row["problem"]))
-    try:
-        return [float(row["maj"][str(k)]) for row in rows]
-    except KeyError:
-        raise InputError(f"{result.path}: no maj@{k} of its problems; compute the metrics again") from None
+    return [float(row["maj"][str(k)]) for row in rows]
 
 
 def _evaluation_sd(of_seeds: Sequence[Result], metric: str, k: int) -> float | None:
     """Between a checkpoint's evaluation runs, averaged over seeds; avg over all samples of a run."""
     spreads = []
     for result in of_seeds:
-        runs = result.document.get("runs", {})
-        values = runs.get("avg", []) if metric == "avg" else runs.get(metric, {}).get(str(k), [])
+        runs = result.document["runs"]
+        values = runs["avg"] if metric == "avg" else runs[metric].get(str(k), [])
         if len(values) < 2:
             return None
         spreads.append(100 * float(np.std(values, ddof=1)))
@@ -109,16 +103,17 @@ def _made(results: Results, run: Run, of_seeds: Sequence[Result]) -> dict[str, A
     row: dict[str, Any] = {"scale": results.scale, **asdict(run), "label": run.label, "at": results.at or "end"}
     row |= {"seeds": " ".join(str(result.seed) for result in of_seeds), "benchmark": first.benchmark}
     row |= {"problems": first.document["problems"], "n": first.document["n"]}
-    row["evaluation_runs"] = first.document.get("runs", {}).get("count", 1)
+    row["evaluation_runs"] = first.document["runs"]["count"]
     row |= {f"rate_{rate}": round(_mean_rate(of_seeds, rate), 2) for rate in RATES}
     row |= {key: _plain(first.header.get(key)) for key in SETTINGS}
+    row |= {column: first.settings[key] for key, column in COUNTED.items()}
     row |= {key: " ".join(_plain(result.header.get(key)) for result in of_seeds) for key in OF_EACH_SEED}
     row["files"] = " ".join(str(result.path) for result in of_seeds)
     return row
 
 
 def _mean_rate(of_seeds: Sequence[Result], rate: str) -> float:
-    return 100 * float(np.mean([result.document["rates"].get(rate, 0.0) for result in of_seeds]))
+    return 100 * float(np.mean([result.document["rates"][rate] for result in of_seeds]))
 
 
 def _plain(value: object) -> str:

@@ -19,8 +19,6 @@ from datpo.core.seeds import generator
 from datpo.evaluate.bootstrap import Floats, Interval, paired_difference
 from datpo.report.runs import Results, Run
 
-DRAWS = 2000
-
 Metric = Literal["avg", "pass"]
 METRICS: tuple[Metric, ...] = ("avg", "pass")
 Column = tuple[str | None, Metric]  # benchmark (None: the average over benchmarks) and metric
@@ -69,15 +67,15 @@ def scores(results: Results) -> dict[tuple[Run, Column], Score]:
         runs = results.of_model(model)
         for column in columns(results):
             strata = {run: _strata(results, run, column) for run in runs}
-            best = _best(strata)
+            best = _best(results, strata)
             for run in runs:
-                found[run, column] = _score(strata[run], best == run)
+                found[run, column] = _score(results, strata[run], best == run)
     return found
 
 
 def difference(results: Results, run: Run, against: Run, column: Column) -> Interval:
     """By how much `run` is above `against` in a column, in points, both read on the same drawn problems."""
-    return _ahead(_strata(results, run, column), _strata(results, against, column))
+    return _ahead(results, _strata(results, run, column), _strata(results, against, column))
 
 
 def _strata(results: Results, run: Run, column: Column) -> list[Floats]:
@@ -87,23 +85,26 @@ def _strata(results: Results, run: Run, column: Column) -> list[Floats]:
     return [100 * np.array([list(seed.values()) for seed in seed_values(results, run, name, metric)]) for name in named]
 
 
-def _score(strata: Sequence[Floats], best: bool) -> Score:
+def _score(results: Results, strata: Sequence[Floats], best: bool) -> Score:
     seeds_S = np.mean([values_SP.mean(axis=1) for values_SP in strata], axis=0)
     spread = float(np.std(seeds_S, ddof=1)) if len(seeds_S) > 1 else None
-    return Score(stratified([values_SP.mean(axis=0) for values_SP in strata]), spread, best)
+    interval = stratified([values_SP.mean(axis=0) for values_SP in strata], *results.bootstrap)
+    return Score(interval, spread, best)
 
 
-def _best(strata: Mapping[Run, Sequence[Floats]]) -> Run | None:
+def _best(results: Results, strata: Mapping[Run, Sequence[Floats]]) -> Run | None:
     """The run above all others, if the interval of its difference to each of them says so."""
     top = max(strata, key=lambda run: float(np.mean([values_SP.mean() for values_SP in strata[run]])))
     others = [run for run in strata if run != top]
-    supported = bool(others) and all(_ahead(strata[top], strata[run]).low > 0 for run in others)
+    supported = bool(others) and all(_ahead(results, strata[top], strata[run]).low > 0 for run in others)
     return top if supported else None
 
 
-def _ahead(ours: Sequence[Floats], theirs: Sequence[Floats]) -> Interval:
+def _ahead(results: Results, ours: Sequence[Floats], theirs: Sequence[Floats]) -> Interval:
     pairs = zip(ours, theirs, strict=True)
-    return stratified([ours_SP.mean(axis=0) - theirs_SP.mean(axis=0) for ours_SP, theirs_SP in pairs])
+    return stratified(
+        [ours_SP.mean(axis=0) - theirs_SP.mean(axis=0) for ours_SP, theirs_SP in pairs], *results.bootstrap
+    )
 
 
 def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> list[Mapping[str, float]]:
@@ -112,7 +113,7 @@ def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> l
     return [dict(sorted(result.at_k(k).items())) for result in results.of(run, benchmark)]
 
 
-def stratified(strata: Sequence[Floats], draws: int = DRAWS) -> Interval:
+def stratified(strata: Sequence[Floats], draws: int, seed: int) -> Interval:
     """The mean of the strata's means, problems drawn anew within each stratum.
 
     With one stratum this is `datpo.evaluate.bootstrap.intervals`, draw for draw: a table of one benchmark has
@@ -121,21 +122,22 @@ def stratified(strata: Sequence[Floats], draws: int = DRAWS) -> Interval:
     Args:
         strata: per-problem values (P,) of each benchmark.
         draws: bootstrap resamples.
+        seed: base seed.
     """
     value = float(np.mean([values_P.mean() for values_P in strata]))
     if any(len(values_P) == 1 for values_P in strata):
         return Interval(value, float("nan"), float("nan"))
     drawn_D = np.zeros(draws)
     for index, values_P in enumerate(strata):
-        drawn_D += _times(len(values_P), draws, index) @ values_P / len(values_P) / len(strata)
+        drawn_D += _times(len(values_P), draws, seed, index) @ values_P / len(values_P) / len(strata)
     low, high = np.quantile(drawn_D, [0.025, 0.975])
     return Interval(value, float(low), float(high))
 
 
 @lru_cache(maxsize=16)  # a table reads the same draws in every cell
-def _times(problems: int, draws: int, stratum: int) -> Floats:
+def _times(problems: int, draws: int, seed: int, stratum: int) -> Floats:
     """How often each problem was drawn (D, P)."""
-    rng = generator(stratum, "bootstrap")
+    rng = generator(seed, "bootstrap", *([stratum] if stratum else []))
     return rng.multinomial(problems, np.full(problems, 1 / problems), size=draws).astype(float)
 
 
@@ -179,4 +181,4 @@ def _paired(results: Results, run: Run, against: Run, benchmark: str | None, met
                 seed |= {f"{name}/{problem}": 100 * value for problem, value in values.items()}
         return seeds
 
-    return paired_difference(pooled(run), pooled(against), DRAWS)
+    return paired_difference(pooled(run), pooled(against), *results.bootstrap)

@@ -45,7 +45,13 @@ def test_a_folder_replaces_the_old_one_whole(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [('{"a": 1}\n{"a": ', "line 2 is not JSON"), ('{"a": 1}\n[1]\n', "line 2 is not a JSON object")],
+    [
+        ('{"a": 1}\n{"a": ', "line 2 is not JSON"),
+        ('{"a": 1}\n[1]\n', "line 2 is not a JSON object"),
+        ('{"a": 1, "a": 2}\n', "line 1: the key 'a' stands twice"),
+        ('{"a": %s}\n' % ("9" * 5000), "line 1 holds a number of more than 4,300 digits"),
+        ("[" * 200_000, "line 1 is nested too deeply"),
+    ],
 )
 def test_damaged_lines_are_named(tmp_path, text, message):
     path = tmp_path / "a.jsonl"
@@ -57,6 +63,31 @@ def test_damaged_lines_are_named(tmp_path, text, message):
 def test_missing_files_are_named(tmp_path):
     with pytest.raises(InputError, match=r"a\.jsonl: no such file"):
         read_jsonl(tmp_path / "a.jsonl")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
+    assert read_jsonl(tmp_path / "a.jsonl") == [{"a": 1}]
+    assert read_json(tmp_path / "a.jsonl") == {"a": 1}
+
+
+@pytest.mark.parametrize("read", [read_json, read_jsonl])
+def test_what_cannot_be_read_is_named(tmp_path, read):
+    with pytest.raises(InputError, match=r"cannot be read \(Is a directory"):
+        read(tmp_path)
+    with pytest.raises(InputError, match=r"cannot be read \(.*null"):
+        read("a\0b")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    with pytest.raises(InputError, match="latin: not UTF-8 text"):
+        read(tmp_path / "latin")
+
+
+def test_half_a_surrogate_pair_survives(tmp_path):
+    row = {"text": "é\ud800", "plain": "é"}
+    write_jsonl(tmp_path / "a.jsonl", [row, {"plain": "é"}])
+    write_json(tmp_path / "a.json", row)
+    assert read_jsonl(tmp_path / "a.jsonl")[0] == read_json(tmp_path / "a.json") == row
+    assert (tmp_path / "a.jsonl").read_text("utf-8").splitlines()[1] == '{"plain": "é"}'
 
 
 @pytest.mark.parametrize(

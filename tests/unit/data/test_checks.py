@@ -2,6 +2,8 @@ r"""What is set aside of a set, and why."""
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,12 @@ def reasons(*problems: Problem, domain: str = "math", drop: tuple[str, ...] = ()
         ("x^2 + 3x", None),
         ("", "empty_key"),
         ("n/a", "unreadable_key"),
+        ("TBD", "unreadable_key"),
+        ("NaN", "unreadable_key"),
+        ("https://example.org/12", "unreadable_key"),
+        ("12 (see above)", "unreadable_key"),
+        (r"\text{see the solution below: } 12", "unreadable_key"),
+        ("None", None),
         ("see the figure above", "unreadable_key"),
         (r"\frac{1}{2", "unreadable_key"),
         (r"\undefined{x}{y}", "unreadable_key"),
@@ -83,8 +91,9 @@ def test_texts_that_are_empty_or_hold_a_box_are_set_aside() -> None:
         problem("a", ""),
         problem("b", r"Let $\boxed{x}$ be x squared. Find $\fbox{12}$."),
         problem("c", r"Put the answer in \boxed{}. What is one?"),
+        problem("d", r"What is \boxed 12"),
     )
-    assert found == {1: "empty_text", 2: "box_in_text"}
+    assert found == {1: "empty_text", 2: "box_in_text", 4: "box_in_text"}
 
 
 def test_of_problems_that_are_one_the_first_is_kept_if_the_keys_agree() -> None:
@@ -109,7 +118,7 @@ def test_all_are_set_aside_if_the_keys_of_one_problem_differ() -> None:
     assert [(each.problem, each.reason) for each in aside] == [
         (one, "repeated_other_key"),
         (other, "repeated_other_key"),
-        (third, "repeated"),
+        (third, "repeated_other_key"),
     ]
     assert aside[0].row() == {
         "id": "a",
@@ -135,8 +144,16 @@ def test_a_copy_of_an_unusable_row_takes_its_place() -> None:
 
 def test_what_a_repeated_row_alone_holds_is_not_lost_with_it() -> None:
     """The second has the first's id and the third's text."""
-    found = reasons(problem("a", "One?", "5"), problem("a", "Two?", "5"), problem("c", "two", "6"))
+    found = reasons(problem("a", "One?", "5"), problem("a", "Two?", "5"), problem("c", "two", "5"))
     assert found == {2: "repeated"}
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_a_contested_text_is_set_aside_in_any_order(order: tuple[int, ...]) -> None:
+    rows = [problem("a", "One?", "5"), problem("a", "Two?", "5"), problem("c", "two", "6"), problem("c", "Three?", "6")]
+    kept, aside = sort_out([rows[place] for place in order], "x", "math")
+    assert {each.problem for each in kept} == {"One?", "Three?"}
+    assert [each.reason for each in aside] == ["repeated_other_key"] * 2
 
 
 def test_dropped_rows_are_listed_too_and_must_be_there() -> None:
@@ -180,6 +197,28 @@ def test_what_two_sets_share_is_refused() -> None:
         ("It costs 1.5 dollars.", "It costs 15 dollars.", False),
         ("What is 2+3?", "What is 2-3?", False),
         (r"\leftarrow x", r"arrow x", False),
+        ("Find A given a.", "Find a given A.", False),
+        ("Find $AB$ given $a$", "find AB, given a.", True),
+        ("A man has x apples. A dog?", "a man has $x$ apples; a dog", True),
+        (r"Let \Delta be", r"Let \delta be", False),
+        ("f'(2)", "f(2)", False),
+        (r"Find $f^{\prime}(2)$.", "find f'(2)", True),
+        (r"$\left(x\right)'$", "(x)", False),
+        ("Ann's 'best' book", "Anns best book", True),
+        ("What is 5!?", "What is 5?", False),
+        ("What is $n!$?", "what is n", False),
+        ("Hurry! Find x!", "hurry, find x!", True),
+        (r"\frac{1}{23}", r"\frac{12}{3}", False),
+        ("2^{1}2", "2^{12}", False),
+        ("the ratio 1:2", "the ratio 12", False),
+        ("the digits 1 2", "the digits 12", False),
+        ("at (1, 2)", "at (1,2)", True),
+        ("x − 1", "x - 1", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("find\u200b x\u200d", "find x", True),
+        ("x²", "x^2", True),
+        ("x²", "x2", False),
+        ("It costs ½.", r"it costs $\frac{1}{2}$", True),
     ],
 )
 def test_normalised_text(one: str, other: str, same: bool) -> None:

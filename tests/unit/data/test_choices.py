@@ -102,9 +102,51 @@ def test_mmlu_pro_comes_as_parquet_too(tmp_path: Path) -> None:
     assert fetched(tmp_path, [], path=tmp_path / "rows.parquet") == [{**OURS, "id": "7"}]
 
 
+def test_options_are_taken_off_whatever_spaces_stand_around_them(tmp_path: Path) -> None:
+    row = {
+        "id": "a",
+        "problem": "What is 1 + 1?\n(A) 1 \n(B)  2\n\n(C) 3 \n",
+        "answer": "B",
+        "options": ["1", "2 ", " 3"],
+    }
+    (made,) = fetched(tmp_path, [{**row, "category": "sums"}])
+    assert made == OURS
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("rec2,What, then?,2,1,3,4,Sums,x,y", "the row 'rec2' that ends in line 3 has 10 cells for 9 columns"),
+        ("rec2,What?,2,1,3,4", "the row 'rec2' that ends in line 3 has 6 cells for 9 columns"),
+        (f"rec2,{'9' * 200_000},2,1,3,4,Sums,x,y", r"line 3: no CSV .*field larger"),
+        ("rec2,Qu\xe9?,2,1,3,4,Sums,x,y", "not UTF-8 text"),
+    ],
+)
+def test_a_row_whose_cells_may_have_moved_is_named(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "gpqa.csv"
+    path.write_bytes(
+        f"{','.join(GPQA)}\nrec1,What?,2,1,3,4,Sums,x,y\n\n{line}\n".replace("\n\n", "\n").encode("latin-1")
+    )
+    with pytest.raises(InputError, match=said):
+        fetched(tmp_path, [], path=path)
+
+
+def test_rubbish_is_no_parquet(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"rubbish")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        fetched(tmp_path, [], path=tmp_path / "rows.parquet")
+
+
 @pytest.mark.parametrize(
     ("rows", "settings", "said"),
     [
+        ([{**OURS, "id": True}], {}, "row 1: 'id' must be text or a number, not True"),
+        ([{**OURS, "id": [1]}], {}, "row 1: 'id' must be text or a number"),
+        ([{**OURS, "question": ["a"]}], {}, "row 1: 'question' must be text or a number"),
+        ([{**OURS, "category": {"a": 1}}], {}, "row 1: 'category' must be text or a number"),
+        ([{**OURS, "question": "\ud800?"}], {}, "row 1: 'question' holds half a surrogate pair"),
+        ([{**OURS, "options": ["1", "\ud800"]}], {}, "row 1: 'options' holds half a surrogate pair"),
+        ([{**GPQA, "Correct Answer": [2]}], {}, "row 1: 'Correct Answer' must be text or a number"),
         ([{**OURS, "catgory": "x"}], {}, "unknown columns catgory"),
         ([{**MMLU_PRO, "hint": "x"}], {}, "unknown columns hint"),
         ([{"prompt": "p", "key": "A"}], {}, "no questions are written in the columns prompt, key"),
@@ -136,9 +178,10 @@ def test_a_mistake_is_named(tmp_path: Path, rows: list[dict[str, Any]], settings
     assert not (tmp_path / "questions.jsonl").exists()
 
 
-def test_a_row_that_is_dropped_may_be_wrong(tmp_path: Path) -> None:
+def test_a_row_that_is_dropped_may_be_wrong_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [MMLU_PRO, {**MMLU_PRO, "question_id": 8, "answer_index": 2}]
     assert [row["id"] for row in fetched(tmp_path, rows, drop=["8"], count=2)] == ["7"]
+    assert "rows.jsonl: 1 questions of 2 rows; dropped 1: 8" in capsys.readouterr().err
 
 
 def test_files_of_other_kinds_and_files_that_are_not_there_are_named(tmp_path: Path) -> None:

@@ -120,8 +120,14 @@ def test_local_files(prepare, write, card, aside):
 
 
 def test_what_is_set_aside_is_listed_and_told_and_does_not_touch_the_count(prepare, write, card, aside, capsys):
-    rows = [row("a"), row("b", answer=None), row("c", "What is a"), row("d", answer="see figure"), row("e", "E?", "5")]
-    path = write("a.jsonl", *rows, row("f", "e", "6"), row("g"))
+    rows = [
+        row("a"),
+        row("b", answer=None),
+        row("c", "What is a"),
+        row("d", answer="see figure"),
+        row("e", "Else?", "5"),
+    ]
+    path = write("a.jsonl", *rows, row("f", "else", "6"), row("g"))
     ((*kept,),) = prepare(train(path=path, count=7))
     assert [problem.id for problem in kept] == ["a", "g"]
     listed = [(each["id"], each["reason"], each["key"], each.get("clashes_with")) for each in aside("train")]
@@ -135,7 +141,7 @@ def test_what_is_set_aside_is_listed_and_told_and_does_not_touch_the_count(prepa
     counts = {"empty_key": 1, "unreadable_key": 1, "repeated": 1, "repeated_other_key": 2}
     assert (card("train")["rows"], card("train")["set_aside"]) == (7, counts)
     said = capsys.readouterr().err
-    assert "2 problems; of 7 rows set aside: 1 empty_key, 1 unreadable_key, 1 repeated, 2 repeated_other_key" in said
+    assert "2 problems of 7 rows; set aside: 1 empty_key, 1 unreadable_key, 1 repeated, 2 repeated_other_key" in said
     assert "train.aside.jsonl" in said and card("train")["fingerprint"] in said
 
 

@@ -44,6 +44,32 @@ def test_every_row_becomes_a_problem_whatever_it_is_worth(entry: dict[str, Any])
     assert (three.id, three.problem, three.answer, three.level) == ("train/2", "", "", 4)
 
 
+@pytest.mark.parametrize(
+    ("written", "level"),
+    [
+        ("Level 5", 5),
+        (5.0, 5),
+        ("5.", 5),
+        (12, 12),
+        ("L3", 3),
+        (-2, None),
+        (2.7, None),
+        ("2.07", None),
+        ("9" * 5000, None),
+    ],
+)
+def test_a_level_is_a_whole_number_or_none(tmp_path: Path, written: Any, level: int | None) -> None:
+    path = write(tmp_path / "rows.jsonl", {"id": "a", "problem": "p", "answer": "1", "level": written})
+    assert load_source({"path": path}, "x")[0].level == level
+
+
+@pytest.mark.parametrize("field", ["id", "problem", "answer"])
+def test_half_a_surrogate_pair_is_refused_by_name(tmp_path: Path, field: str) -> None:
+    path = write(tmp_path / "rows.jsonl", {"id": "a", "problem": "p", "answer": "1", field: "x\ud800"})
+    with pytest.raises(InputError, match=rf"line 1: '{field}' holds half a surrogate pair.*ud800"):
+        load_source({"path": path}, "x")
+
+
 def test_the_source_of_each_problem_is_told(tmp_path: Path) -> None:
     rows = [{"id": "a", "problem": "p", "answer": "1", "source": "book"}, {"id": "b", "problem": "q", "answer": "1"}]
     path = write(tmp_path / "rows.jsonl", *rows)

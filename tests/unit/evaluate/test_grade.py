@@ -26,12 +26,13 @@ def test_every_verdict_in_the_order_of_the_file(tmp_path, capsys):
         {"id": "f", "gold": 5, "response": "The answer is 5."},
         {"id": "g", "gold": "5", "response": None},
         "",
+        {"id": "i", "gold": "\ud800", "response": "\\boxed{\ud800}"},
         {"id": "h", "gold": "5", "response": "\\boxed{\u0000\ud800__import__('os').system('false')}"},
     )
     assert main(["grade", str(path)]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["id"] for row in rows] == [1, "b", "c", "d", "e", "f", "g", "h"]
-    expected = ["right", "wrong", "no_answer", "bad_key", "bad_key", "right", "no_answer", "wrong"]
+    assert [row["id"] for row in rows] == [1, "b", "c", "d", "e", "f", "g", "i", "h"]
+    expected = ["right", "wrong", "no_answer", "bad_key", "bad_key", "right", "no_answer", "bad_key", "wrong"]
     assert [row["verdict"] for row in rows] == expected
     assert [row["extracted"] for row in rows[:3]] == ["0.5", "x^2+1", None]
     assert all(set(row) == {"id", "verdict", "extracted", "checker", "seconds"} for row in rows)

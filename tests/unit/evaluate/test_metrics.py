@@ -89,6 +89,7 @@ def test_the_metrics_document(files):
     metrics_file(**files)
     found = json.loads(files["out"].read_text())
     assert found["header"]["kind"] == "scores"
+    assert found["settings"] == {"k": [1, 2, 4], "bootstrap": 500, "seed": 0, "missing": "exclude", "runs": 1}
     assert (found["n"], found["problems"]) == (4, 2)
     assert found["avg"]["value"] == pytest.approx((2 / 4 + 1 / 4) / 2)
     assert found["pass"]["1"] == pytest.approx(found["avg"])
@@ -179,6 +180,9 @@ def test_k_above_n(files):
         "{k: [1, 1]}",
         "{k: [true]}",
         "{bootstrap: 0}",
+        "{bootstrap: 1000000000000}",
+        "{seed: 1180591620717411303424}",
+        "{runs: true}",
         "{missing: yes}",
         "[1]",
     ],
@@ -196,6 +200,25 @@ def test_bad_keys_and_other_problems_are_refused(files):
     write_scores(files["scores"], {"p": ["right"] * 4, "r": ["right"] * 4})
     with pytest.raises(InputError, match="'r'"):
         metrics_file(**files)
+
+
+def test_metrics_do_not_depend_on_the_order_of_the_problems(files):
+    right = {name: ["right"] * c + ["wrong"] * (4 - c) for name, c in (("p", 0), ("q", 1), ("r", 4))}
+    found = []
+    for names in ("pqr", "rpq"):
+        write_problems(files["problems"], dict.fromkeys(names, "0"))
+        write_scores(files["scores"], {name: right[name] for name in names})
+        metrics_file(**files)
+        document = json.loads(files["out"].read_text())
+        found.append({key: document[key] for key in ("avg", "pass", "maj")})
+    assert found[0] == found[1]
+
+
+def test_keys_that_changed_since_scoring_are_refused(files):
+    write_problems(files["problems"], {"p": "0", "q": "1"})
+    with pytest.raises(InputError, match=r"scores\.jsonl: graded by other answer keys .* score the samples again"):
+        metrics_file(**files)
+    assert not files["out"].exists()
 
 
 def test_one_problem_has_a_value_but_no_interval(files):

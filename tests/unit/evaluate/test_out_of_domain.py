@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -326,14 +327,28 @@ def test_means_that_differ_are_refused(
     assert (done.folder / "metrics.json").read_bytes() == before
 
 
-def test_a_lost_sample_is_named(tmp_path: Path, done: Job, capsys: pytest.CaptureFixture[str]) -> None:
+def graded(tmp_path: Path, done: Job, change: Callable[[list[dict[str, Any]]], Any]) -> int:
+    """The exit code of grading the samples after a change in their file."""
     lines = read_jsonl(done.folder / "samples.jsonl")
-    lines[3]["text"] = None
+    change(lines)
     (tmp_path / "samples.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     names = {"config": "metrics.yaml", "questions": "questions.jsonl", "problems": "prompts.jsonl"}
     files = {option: done.folder / name for option, name in names.items()}
     files |= {option: tmp_path / f"{option}.jsonl" for option in ("samples", "scores", "out")} | {"task": done.task}
-    words = [word for option, file in files.items() for word in (f"--{option}", str(file))]
-    assert main(["out-of-domain", *words]) == 2
-    assert "question 'q0' has lost a sample" in capsys.readouterr().err
+    return main(["out-of-domain", *(word for option, file in files.items() for word in (f"--{option}", str(file)))])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: lines[3].update(text=None), "question 'q0' has lost a sample"),
+        (lambda lines: lines[0].pop("prompt"), "'prompt' is missing"),
+        (lambda lines: lines[0]["prompt"].pop("stop"), "its header does not tell the `stop` of its `prompt`"),
+    ],
+)
+def test_samples_that_cannot_be_graded_are_named(
+    tmp_path: Path, done: Job, capsys: pytest.CaptureFixture[str], change: Any, said: str
+) -> None:
+    assert graded(tmp_path, done, change) == 2
+    assert said in capsys.readouterr().err
     assert not (tmp_path / "out.jsonl").exists()

@@ -1,15 +1,18 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from datpo.core import files
 from datpo.core.errors import InputError
 from datpo.core.files import read_jsonl
-from datpo.core.problem import load_problems, save_problems
+from datpo.core.problem import Problem, load_problems, save_problems
+from datpo.core.seeds import seed
 from datpo.evaluate import sample
 from datpo.evaluate.sample import sample_file
-from datpo.evaluate.samples import matching_problems
+from datpo.evaluate.samples import matching_problems, read_samples
 from tests.conftest import PROMPT
 
 
@@ -84,6 +87,52 @@ def test_an_interrupted_job_goes_on_where_it_stopped(tmp_path, easy_problems, ba
     assert rows == whole
     assert not done & set(asked)
     assert list((tmp_path / "cut" / "work").iterdir()) == []
+
+
+def test_a_job_cut_off_at_any_byte_ends_in_the_same_samples(tmp_path, monkeypatch):
+    policy = SimpleNamespace(model=SimpleNamespace(to=lambda device: None), tokenizer=None, context_window=9)
+    policy.ending_at = lambda tokens: policy
+    monkeypatch.setattr(sample, "load_policy", lambda model, precision: policy)
+    monkeypatch.setattr(sample, "checkpoint_hash", lambda model: "0")
+    monkeypatch.setattr(sample, "version", lambda name: "1")
+    monkeypatch.setattr(sample, "prompts_of", lambda *given: [])
+    fsync = SimpleNamespace(fsync=lambda descriptor: None, replace=files.os.replace)
+    monkeypatch.setattr(files, "os", fsync)  # hundreds of jobs
+
+    def drawn(policy, problems, given):
+        for problem in problems:
+            if problem.id == "b" and not (tmp_path / "cut/samples.jsonl").exists():
+                raise KeyboardInterrupt
+        return [
+            [
+                {
+                    "problem": p.id,
+                    "sample": i,
+                    "seed": seed(0, "easy", p.id, i),
+                    "text": "½",
+                    "tokens": 1,
+                    "finish": "stop",
+                }
+                for i in range(2)
+            ]
+            for p in problems
+        ]
+
+    monkeypatch.setattr(sample, "sample_problems", drawn)
+    save_problems(tmp_path / "problems.jsonl", [Problem(name, f"{name}?", "1") for name in ("a", "é", "b")])
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut", tmp_path / "problems.jsonl", tmp_path, n=2, generation_batch=2)
+    (partial,) = (tmp_path / "cut/work").iterdir()
+    raw = partial.read_text().replace(r"\u00bd", "½").replace(r"\u00e9", "é").encode()  # as a second start writes it
+    assert raw.count(b"\n") == 4
+    (tmp_path / "cut/samples.jsonl").touch()
+    ends = set()
+    for cut in range(len(raw) + 1):
+        partial.write_bytes(raw[:cut] + b"\0" * (cut % 3))
+        run(tmp_path / "cut", tmp_path / "problems.jsonl", tmp_path, n=2, generation_batch=2)
+        ends.add((tmp_path / "cut/samples.jsonl").read_bytes())
+    assert len(ends) == 1
+    read_samples(tmp_path / "cut/samples.jsonl")
 
 
 def test_greedy_samples_are_one_sample(tmp_path, easy_problems, base_checkpoint):

@@ -9,7 +9,7 @@ from datpo.core.problem import Problem
 from datpo.evaluate import score, verify
 from datpo.evaluate.score import answer_classes, score_file
 
-from .files import write_problems, write_samples
+from .files import keys, write_problems, write_samples
 
 
 class FakeDomain:
@@ -69,6 +69,7 @@ def test_the_header_says_what_was_graded(run, tmp_path):
     assert header["kind"] == "scores"
     assert header["samples_sha256"] == hashlib.sha256((tmp_path / "samples.jsonl").read_bytes()).hexdigest()
     assert header["duplicates"] == 1
+    assert header["keys_sha256"] == keys({"q": "0.5", "p": "0.5"}) != keys({"q": "0.5", "p": "1"})
     assert header["checker"] == "a fake"
     assert header["method"] == "grpo"
 

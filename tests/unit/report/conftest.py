@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from datpo.evaluate.metrics import pass_at_k
 from datpo.report.tables import table2
+from tests.unit.evaluate.files import HEADER, keys, questions
 
 # Right samples (of 4) of problems p0 and p1, by run and seed.
 MOVES = {("base", 0): [0, 2], ("grpo", 0): [1, 3], ("grpo", 1): [2, 4]}
@@ -35,22 +37,48 @@ class Folder:
         self.published.write_text(PUBLISHED)
 
     def add_metrics(
-        self, correct, *, model="small", method="grpo", run=None, seed=0, benchmark="moves", n=4, ks=(1, 2, 4), **header
+        self,
+        correct,
+        *,
+        model="small",
+        method="grpo",
+        run=None,
+        seed=0,
+        benchmark="moves",
+        n=4,
+        ks=(1, 2, 4),
+        settings=None,
+        runs=None,
+        **header,
     ) -> Path:
         run = run or method
         identity = {"scale": "tiny", "model": model, "method": method, "run": run, "seed": seed}
-        settings = {"temperature": 1.0, "max_new_tokens": 64, "prompt": "plain", "checker": "moves 1"}
-        average = sum(correct) / n / len(correct)
+        names = [f"p{i}" for i in range(len(correct))]
+        graded = {"checker": "moves 1", "truncated": "wrong", "duplicates": 0, "samples_sha256": "0"}
+        graded |= {"keys_sha256": keys(dict.fromkeys(names, "0")), "questions": questions(names)}
+        drawn = {**HEADER, **identity, "kind": "scores", "benchmark": benchmark, "n": n, "problems": len(correct)}
+        counted = {"k": list(ks), "bootstrap": 2000, "seed": 0, "missing": "exclude", "runs": 1, **(settings or {})}
+        elected = [float(2 * c > n) for c in correct]
         document = {
-            "header": {**identity, "benchmark": benchmark, "n": n, "problems": len(correct), **settings, **header},
+            "header": {**drawn, **graded, **header},
+            "settings": counted,
             "n": n,
             "problems": len(correct),
-            "avg": {"value": average, "low": 0.0, "high": 1.0},
-            "pass": {str(k): {"value": 0.5, "low": 0.0, "high": 1.0} for k in ks},
-            "rates": {"truncated": 0.125, "no_answer": 0.0, "timeout": 0.0, "missing": 0.0},
+            "avg": mean([c / n for c in correct]),
+            "pass": {str(k): mean(pass_at_k([n] * len(correct), correct, k)) for k in ks},
+            "maj": {str(k): mean(elected) for k in ks},
+            "runs": {
+                "count": counted["runs"],
+                "n": n // counted["runs"],
+                "avg": [],
+                "pass": {},
+                "maj": {},
+                **(runs or {}),
+            },
+            "rates": {"truncated": 0.125, "no_answer": 0.0, "timeout": 0.0, "missing": 0.0, "duplicate": 0.0},
             "per_problem": [
-                {"problem": f"p{i}", "level": 1, "n": n, "correct": c, "maj": {str(k): float(2 * c > n) for k in ks}}
-                for i, c in enumerate(correct)
+                {"problem": name, "level": 1, "n": n, "correct": c, "maj": {str(k): value for k in ks}}
+                for name, c, value in zip(names, correct, elected, strict=True)
             ],
         }
         path = self.root / model / method / run / f"seed{seed}" / "metrics" / f"{benchmark}.json"
@@ -65,6 +93,10 @@ class Folder:
         path.write_text("".join(json.dumps(log_row(step, **changed)) + "\n" for step in range(steps)))
         self.logs.append(path)
         return path
+
+
+def mean(values):
+    return {"value": sum(values) / len(values), "low": 0.0, "high": 1.0}
 
 
 def log_row(step: int, **changed):

@@ -19,9 +19,9 @@ TRAINING = {
 }
 
 
-def card(folder, tmp_path, settings):
+def card(folder, tmp_path, settings, data=DATA):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
-    (tmp_path / "train.card.json").write_text(json.dumps(DATA))
+    (tmp_path / "train.card.json").write_text(json.dumps(data))
     out = tmp_path / "card.md"
     run_card(tmp_path / "config.yaml", folder.metrics, folder.logs, [tmp_path / "train.card.json"], out)
     return out.read_text()
@@ -54,3 +54,36 @@ def test_a_card_is_about_one_checkpoint(folder, tmp_path):
     folder.add_metrics([1, 3], seed=1)
     with pytest.raises(InputError, match="one checkpoint"):
         card(folder, tmp_path, TRAINING)
+
+
+def test_metrics_of_two_checkpoints_of_one_run_are_refused(folder, tmp_path):
+    for benchmark, checkpoint in (("moves", "aaa"), ("hard", "bbb")):
+        folder.add_metrics([1, 3], benchmark=benchmark, checkpoint=checkpoint)
+    folder.add_log()
+    with pytest.raises(InputError, match=r"hard\.json: checkpoint is 'bbb', but .*moves\.json has 'aaa'"):
+        card(folder, tmp_path, TRAINING)
+
+
+def test_a_trained_run_has_a_log(folder, tmp_path):
+    folder.add_metrics([1, 3])
+    with pytest.raises(InputError, match="small/grpo/grpo seed 0: no training log given"):
+        card(folder, tmp_path, TRAINING)
+    folder.add_log()
+    with pytest.raises(InputError, match="the settings of the training: 'method' must be a JSON object"):
+        card(folder, tmp_path, {**TRAINING, "method": None})
+
+
+def test_a_data_card_is_about_the_questions_that_were_scored(folder, tmp_path):
+    folder.add_metrics([1, 3], method="base", questions="abc")
+    base = {"pretrain": {"steps": 700}}
+    card(folder, tmp_path, base, {**DATA, "set": "benchmarks/moves", "questions": "abc"})
+    with pytest.raises(InputError, match=r"moves\.json: scored on other questions than .*train\.card\.json"):
+        card(folder, tmp_path, base, {**DATA, "set": "benchmarks/moves", "questions": "def"})
+    with pytest.raises(InputError, match=r"train\.card\.json: 'rows' must be"):
+        card(folder, tmp_path, base, {**DATA, "rows": "12"})
+
+
+def test_a_card_says_how_lost_samples_were_counted(folder, tmp_path):
+    folder.add_metrics([1, 3], method="base", settings={"missing": "wrong"})
+    (row,) = [line for line in card(folder, tmp_path, {"pretrain": {}}).splitlines() if "| moves 1 " in line]
+    assert row.split("|")[-2].strip() == "wrong"

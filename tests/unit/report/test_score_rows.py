@@ -25,12 +25,18 @@ def test_every_score_has_a_row(golden, make):
 
 
 def test_a_row_says_how_its_score_was_made(folder):
-    header = {"prompt": {"template": "plain", "format": "{problem}"}, "engine": "hf", "checker": "moves, simulated"}
+    header = {
+        "prompt": {"template": "plain", "format": "{problem}", "stop": []},
+        "engine": "hf",
+        "checker": "moves, simulated",
+    }
     for seed in (0, 1):
         folder.add_metrics(
             [1, 2], seed=seed, checkpoint=f"abc{seed}", samples_sha256=f"{seed}d", versions={"torch": "2"}, **header
         )
     row = score_rows(load_results(folder.metrics)).iloc[0]
+    assert (row.missing, row.bootstrap, row.bootstrap_seed, row.domain) == ("exclude", 2000, 0, "fake")
+    assert len(row.questions) == len(row.keys_sha256) == 64
     assert row.engine == "hf" and row.checker == "moves, simulated" and row.temperature == "1.0"
     assert json.loads(row.prompt) == header["prompt"]
     assert (row.checkpoint, row.samples_sha256, row.versions) == ("abc0 abc1", "0d 1d", '{"torch":"2"} {"torch":"2"}')
@@ -39,10 +45,8 @@ def test_a_row_says_how_its_score_was_made(folder):
 
 
 def test_the_spread_between_evaluation_runs(folder):
-    path = folder.add_metrics([1, 2])
-    document = json.loads(path.read_text())
-    document["runs"] = {"count": 2, "n": 2, "avg": [0.5, 0.25], "pass": {"1": [0.5, 0.25]}, "maj": {"1": [0.0, 0.0]}}
-    path.write_text(json.dumps(document))
+    runs = {"avg": [0.5, 0.25], "pass": {"1": [0.5, 0.25]}, "maj": {"1": [0.0, 0.0]}}
+    path = folder.add_metrics([1, 2], settings={"runs": 2}, runs=runs)
     frame = score_rows(load_results([path])).set_index(["metric", "k"])
     assert frame.loc[("avg", 4), "evaluation_sd"] == 17.68  # 25 / sqrt 2
     assert frame.loc[("maj", 1), "evaluation_sd"] == 0
@@ -60,5 +64,5 @@ def test_rates_stand_beside_the_scores(golden, make):
 def test_metrics_of_an_older_version(folder):
     path = folder.add_metrics([1, 2])
     path.write_text(path.read_text().replace('"maj"', '"majority"'))
-    with pytest.raises(InputError, match="no maj@1 of its problems; compute the metrics again"):
+    with pytest.raises(InputError, match="key 'maj' is missing; was the file made by an older version"):
         score_rows(load_results([path]))

@@ -244,12 +244,24 @@ def test_the_same_inputs_give_the_same_bytes(golden, make):
 
 def test_one_stratum_gives_the_interval_of_the_metrics_file():
     values_P = np.random.default_rng(0).random(37)
-    assert stratified([values_P]) == pytest.approx(intervals(values_P[:, None])[0])
+    assert stratified([values_P], 500, 7) == pytest.approx(intervals(values_P[:, None], 500, 7)[0])
+
+
+def test_intervals_are_drawn_as_the_metrics_were(folder, make):
+    correct = np.random.default_rng(0).integers(0, 5, 30)
+    folder.add_metrics(correct.tolist(), method="base", settings={"bootstrap": 300, "seed": 5})
+    frame = pd.read_csv(make(folder) / "table2_scores.csv").set_index(["metric", "k"])
+    by_id = np.argsort([f"p{i}" for i in range(30)])
+    wanted = intervals(100 * correct[by_id, None] / 4, 300, 5)[0]
+    assert frame.loc[("avg", 4), ["value", "low", "high"]].tolist() == pytest.approx(list(wanted), abs=0.006)
+    assert list(wanted) != pytest.approx(list(intervals(100 * correct[by_id, None] / 4)[0]), abs=0.1)
+    cell = md_row((make(folder) / "table2.md").read_text(), "small", "Base")[0]
+    assert cell == f"{wanted.value:.1f} [{wanted.low:.1f}, {wanted.high:.1f}]"
 
 
 def test_problems_are_drawn_within_their_benchmark():
     # Each benchmark is constant, so nothing can move; drawing from the pooled problems would.
-    assert stratified([np.zeros(5), np.ones(20)]) == (0.5, 0.5, 0.5)
+    assert stratified([np.zeros(5), np.ones(20)], 2000, 0) == (0.5, 0.5, 0.5)
 
 
 def at(folder, unit):

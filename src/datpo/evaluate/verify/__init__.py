@@ -38,7 +38,7 @@ def checker_of(domain: str, checker: str = "own") -> Domain:
     """
     if domain not in DOMAINS:
         raise InputError(f"unknown domain {domain!r}; choose one of: {', '.join(DOMAINS)}")
-    if checker not in CHECKERS:
+    if checker not in tuple(CHECKERS):  # which takes what cannot be hashed, too
         raise InputError(f"unknown checker {checker!r}; choose one of: {', '.join(CHECKERS)}")
     return CHECKERS[checker][domain]
 

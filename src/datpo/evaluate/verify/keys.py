@@ -10,13 +10,17 @@ from datpo.evaluate.verify.shapes import Matrix, Relation, Shape, Single, read, 
 from datpo.evaluate.verify.values import choice, clock, long_number, measure, numeral, plain_number, unwrap, words
 
 _POINTERS = frozenset(("see", "figure", "diagram", "above", "below", "shown"))
-_NO_ANSWERS = frozenset(("proof", "omitted", "varies", "vary", "n/a", "na"))
+_NO_ANSWERS = frozenset(("proof", "omitted", "varies", "vary", "n/a", "na", "nan", "tbd", "tba", "todo"))
+_ELSEWHERE = re.compile(r"https?://|\bwww\.|\bsee\b.*\b(?:above|below|figure|diagram|solution|text)\b", re.IGNORECASE)
 
 
 def is_no_key(gold: str) -> bool:
-    """Whether a key is empty, broken off, or prose that points elsewhere ("see the figure above")."""
+    """Whether a key is empty, broken off, a stand-in ("TBD", "NaN"), or points elsewhere ("see the figure above").
+
+    "None" is a word like any other: there may be no solution.
+    """
     text = normalise(gold[:LONGEST])
-    if not re.search(r"\w|\\\{", text) or text.lower() in _NO_ANSWERS:
+    if not re.search(r"\w|\\\{", text) or text.lower() in _NO_ANSWERS or _ELSEWHERE.search(gold[:LONGEST]):
         return True
     braces = re.sub(r"\\[{}]", "", text)
     if len(gold) <= LONGEST and braces.count("{") != braces.count("}"):

@@ -139,7 +139,7 @@ def normalise(answer: str) -> str:
     if _DIGITS.fullmatch(text):
         return text
     if not text.isascii():
-        text = _plain_characters(text)
+        text = plain_characters(text)
     for pattern, replacement in _RULES:
         if "  " in text:  # a pattern with a free number of spaces takes quadratic time on thousands of them
             text = " ".join(text.split())
@@ -149,7 +149,7 @@ def normalise(answer: str) -> str:
     return peel(" ".join(text.split()))
 
 
-def _plain_characters(text: str) -> str:
+def plain_characters(text: str) -> str:
     """ASCII for the characters models and authors write instead: ½, １２, x², π, −, °."""
     text = _SUPERSCRIPTS.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m.group()).replace("−", "-") + "}", text)
     text = _SUBSCRIPTS.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m.group()) + "}", text)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 import warnings
 
+from datpo.evaluate.verify.boxed import LONGEST_RESPONSE
+
 LONGEST = 300  # characters of a text whose numbers are read
 LONGEST_NUMBER = 50  # characters of one of them
 TOLERANCE = 1e-6
@@ -31,6 +33,7 @@ WARM_UP = [("1", "2/3")]
 
 def find_answer(response: str) -> str | None:
     """The last box, or the whole of a text that has none and is short enough to be one answer."""
+    response = response[-LONGEST_RESPONSE:]
     start = response.rfind(_BOX)
     depth = 1
     for at in range(start + len(_BOX), len(response)) if start >= 0 else ():

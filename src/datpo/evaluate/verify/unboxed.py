@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import re
 
+from datpo.evaluate.verify.boxed import LONGEST_RESPONSE
+
 _BOX = re.compile(r"\\f?box(?:ed)?(?![a-zA-Z])")
 _ANNOUNCEMENT = re.compile(r"####|\banswer\**[ \t]*(?:is\b|:)[ \t]*:?|^[ \t*]*A\**:", re.IGNORECASE | re.MULTILINE)
 _END = re.compile(r"\n|[.!?](?=\s|$)")
@@ -25,6 +27,7 @@ def find_unboxed(response: str) -> str | None:
     """The answer of a response that opens no box; None if it opens one, or neither announces nor numbers anything."""
     if _BOX.search(response):
         return None
+    response = response[-LONGEST_RESPONSE:]
     *_, announcement = [None, *_ANNOUNCEMENT.finditer(response)]
     if announcement is not None:
         behind = response[announcement.end() :].lstrip(" \t*")

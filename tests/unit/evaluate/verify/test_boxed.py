@@ -4,7 +4,9 @@ import time
 
 import pytest
 
+from datpo.evaluate.verify import released
 from datpo.evaluate.verify.boxed import find_answer
+from datpo.evaluate.verify.unboxed import find_unboxed
 
 CASES = [
     # (response, answer, why)
@@ -18,6 +20,14 @@ CASES = [
     (r"\boxed{\left\{ x \mid x > 2 \right.}", r"\left\{ x \mid x > 2 \right.", "an escaped brace without partner"),
     (r"so $\boxed 12$.", "12", "a number without braces"),
     (r"so \boxed 1", None, "cut off, without braces"),
+    (r"\boxed{4} no, \boxed 12", None, "cut off without braces, whatever came before"),
+    (r"\boxed{4} no, \boxed", None, "a box cut off before its content"),
+    (r"\boxed{4} no, \boxed 1,", "1", "a mark ends a number"),
+    (r"\boxed{4} no, \boxed 1.5", None, "a decimal cut off without braces"),
+    (r"\boxed{4} no, \boxed -", None, "a sign cut off without braces"),
+    ("\\boxed{4} no, \\boxed 12\n", "12", "a line's end ends a number without braces"),
+    (r"\boxed{B} no, \boxed A", "A", "a letter without braces at the end"),
+    (r"\boxed{4}, as asked in a \boxed.", "4", "the command's name at the end of a sentence"),
     (r"so $\boxed B$.", "B", "a letter without braces"),
     (r"in a \boxed environment", None, "a word without braces"),
     (r"the total is \boxed{12", None, "cut off: it could have become 120"),
@@ -58,3 +68,15 @@ def test_long_responses_take_linear_time(piece):
     began = time.perf_counter()
     find_answer(piece * 20_000)
     assert time.perf_counter() - began < 3
+
+
+@pytest.mark.parametrize("find", [find_answer, find_unboxed, released.find_answer])
+@pytest.mark.parametrize("piece", ["{", r"\boxed{1},", r"\boxed{", "9", "answer ", "* ", r"\boxed 1"])
+def test_a_response_of_megabytes_is_searched_at_its_end_alone(find, piece):
+    response = piece * (5_000_000 // len(piece))
+    began = time.perf_counter()
+    find(response)
+    find(response + "}" * 400_000)
+    assert time.perf_counter() - began < 2
+    assert find(rf"\boxed{{5}}{'no ' * 70_000}") is None
+    assert find(rf"{'no ' * 70_000}\boxed{{5}}") in ("5", None if find is find_unboxed else "5")

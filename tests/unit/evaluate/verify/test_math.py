@@ -155,3 +155,9 @@ def test_any_thread_may_grade():
 def test_an_unknown_domain_is_named():
     with pytest.raises(InputError, match="chemistry"):
         grade_all("chemistry", [])
+
+
+@pytest.mark.parametrize("checker", ["mine", ["own"], {}])
+def test_an_unknown_checker_is_named(checker):
+    with pytest.raises(InputError, match=r"unknown checker .*choose one of: own, own_unboxed, datpo_release"):
+        grade_all("math", [], checker)

@@ -1,0 +1,1 @@
+"""Speed, measured against the plain ways of doing the same: `make bench`, docs/performance.md."""

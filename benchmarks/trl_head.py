@@ -1,0 +1,37 @@
+"""Peak memory of a micro-batch through TRL's fused head; runs in TRL's environment.
+
+    python benchmarks/trl_head.py FOLDER TOKENS
+
+FOLDER is a checkpoint; prints the bytes by which the process grew beyond model, gradients and AdamW's moments.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM
+from trl.trainer.utils import add_fused_lm_head
+
+
+def main(folder: str, tokens: int) -> None:
+    """One forward and backward pass over rows of 512 tokens."""
+    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32)
+    add_fused_lm_head(model, outputs=("log_probs", "entropy"))
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-6)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    ids = torch.randint(3, model.config.vocab_size, (tokens // 512, 512))
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    out = model(input_ids=ids, labels=ids, fused_lm_head=True)
+    ratio = torch.exp(out.log_probs - out.log_probs.detach())
+    (-ratio.sum() / tokens).backward()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
