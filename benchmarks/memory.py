@@ -8,7 +8,6 @@ prints the bytes by which the process grew beyond what it held with model, gradi
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,8 @@ from benchmarks.measure import Row
 
 SHAPES = {13: (1, 3, 4), 52: (4, 3, 4), 200: (4, 7, 7)}
 BUDGET = 4096
+# What is freed goes back at once; else the allocator's leftovers count, which grow with the number of packs.
+TIDY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 VOCABULARIES = (32_000, 152_000)
 
 
@@ -29,23 +30,24 @@ def peak(side: str, leaves: int, vocabulary: int, budget: int) -> int:
     it = update.whole_tree(replace(made.ONE_M, vocabulary=vocabulary), SHAPES[leaves])
     it.settings = replace(it.settings, token_budget=budget)
     it.learner.optimizer.step()  # gradients are zero and there; this makes the moments
-    before = _resident()
+    before = resident("VmRSS")
     if side == "packed":
         it.packed()
     else:
         naive.accumulate(it.policy, it.method, it.flat, budget, update.LOGITS)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    return resident("VmHWM") - before
 
 
-def _resident() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def resident(kind: str) -> int:
+    """Bytes of this process now (VmRSS) or at its highest (VmHWM; what getrusage says would include the parent's)."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind)]
+    return int(line.split()[1]) * 1024
 
 
 def measured(side: str, leaves: int, vocabulary: int, budget: int = BUDGET) -> float:
     """`peak` in a fresh process, in MB."""
     command = [sys.executable, "-m", "benchmarks.memory", side, str(leaves), str(vocabulary), str(budget)]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **TIDY})
     return int(found.stdout.split()[-1]) / 1e6
 
 
@@ -54,7 +56,7 @@ def trl_head(python: Path, vocabulary: int) -> float:
     with TemporaryDirectory() as folder:
         made.policy(replace(made.ONE_M, vocabulary=vocabulary)).model.save_pretrained(folder)
         command = [str(python), str(Path(__file__).with_name("trl_head.py")), folder, str(BUDGET)]
-        found = subprocess.run(command, check=True, capture_output=True, text=True)
+        found = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **TIDY})
     return int(found.stdout.split()[-1]) / 1e6
 
 

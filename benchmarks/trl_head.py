@@ -7,8 +7,6 @@ FOLDER is a checkpoint; prints the bytes by which the process grew beyond model,
 
 from __future__ import annotations
 
-import os
-import resource
 import sys
 from pathlib import Path
 
@@ -26,11 +24,17 @@ def main(folder: str, tokens: int) -> None:
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()
     ids = torch.randint(3, model.config.vocab_size, (tokens // 512, 512))
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    before = resident("VmRSS")
     out = model(input_ids=ids, labels=ids, fused_lm_head=True)
     ratio = torch.exp(out.log_probs - out.log_probs.detach())
     (-ratio.sum() / tokens).backward()
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+    print(resident("VmHWM") - before)
+
+
+def resident(kind: str) -> int:
+    """Bytes of this process now (VmRSS) or at its highest (VmHWM)."""
+    (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(kind)]
+    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":
