@@ -76,7 +76,7 @@ def learning_curves(logs: list[Path], out: Path) -> None:
         raise InputError("no training logs given: the figure needs the metrics.jsonl of a trained run")
     runs = in_order(log.run for log in training)
     models = list(dict.fromkeys(run.model for run in runs))
-    note = f"Running means over {100 * SMOOTH:.0f} % of the steps (validation: as it is). Thin: seeds. Bold: their mean."
+    note = f"Running means over {100 * SMOOTH:.0f} % of steps (validation: as it is). Thin: seeds; bold: their mean."
     curves = [column for column in CURVES if column != VALIDATION or all(VALIDATION in log.steps for log in training)]
     with figure(out, models, len(curves), runs, note) as groups:
         for model, panels in zip(models, groups, strict=True):

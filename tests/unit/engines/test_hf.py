@@ -6,7 +6,8 @@ import torch
 from tests.models import END, FAMILIES, VOCABULARY, small_policy
 
 from datpo.core.engine import Request
-from datpo.engines.hf import HFEngine, draw
+from datpo.engines import hf
+from datpo.engines.hf import HFEngine, draw, reaches
 
 
 def plain_logprobs(policy, context, tokens):
@@ -40,6 +41,28 @@ def test_sampled_logprobs_are_those_of_a_plain_forward_pass(family):
         assert sampled.finish == ("stop" if ended else "length")
         assert ended or len(sampled.tokens) == request.max_new_tokens
         assert END not in sampled.tokens[:-1]
+
+
+def test_rows_that_attend_apart_draw_what_they_would_together(monkeypatch):
+    """Long contexts beside short ones: the groups by reach against one group of all rows."""
+    policy, rng = small_policy(), np.random.default_rng(0)
+    lengths = rng.integers(2, 120, size=50)
+    asked = [Request(rng.integers(3, VOCABULARY, size=n), i, 12) for i, n in enumerate(lengths)]
+    apart = HFEngine(policy, batch=64).sample(asked)
+    assert len(reaches(np.sort(lengths)[::-1])) > 1
+    monkeypatch.setattr(hf, "FEWEST", 1000)
+    for ours, theirs in zip(apart, HFEngine(policy, batch=64).sample(asked), strict=True):
+        assert ours.tokens.tolist() == theirs.tokens.tolist()
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-4)
+
+
+def test_runs_of_like_reach_cover_every_row_once():
+    positions = np.sort(np.random.default_rng(0).integers(0, 500, size=200))[::-1]
+    runs = reaches(positions)
+    assert [start for start, _, _ in runs[1:]] == [stop for _, stop, _ in runs[:-1]]
+    assert (runs[0][0], runs[-1][1]) == (0, 200)
+    assert all(keys == positions[start] + 1 for start, _, keys in runs)
+    assert all(stop - start >= hf.FEWEST for start, stop, _ in runs[:-1])
 
 
 @pytest.mark.parametrize("family", FAMILIES)
