@@ -1,7 +1,8 @@
 """`python -m benchmarks`: every row of the table, one after the other.
 
 Options: --trl PYTHON, the Python of an environment with benchmarks/requirements-trl.txt; --answers FILE, lines of
-{id, gold, response}; --out FOLDER for table.md and table.csv. Rows that need what is not given are left out.
+{id, gold, response}; --only GROUP, one of update, generation, step, memory, cheap; --out FOLDER for table.md and
+table.csv. Rows that need what is not given are left out.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--trl", type=Path)
     parser.add_argument("--answers", type=Path)
+    parser.add_argument("--only", choices=("update", "generation", "step", "memory", "cheap"))
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
     options = parser.parse_args()
     began = time.monotonic()
     found: list[Row] = []
     with TemporaryDirectory() as folder:
-        for make in _rows(options.trl, options.answers, Path(folder)):
+        for make in _rows(options, Path(folder)):
             row = make()
             found.append(row)
             print(f"[{time.monotonic() - began:4.0f} s] {' | '.join(_cells(row))}", flush=True)
@@ -45,12 +47,17 @@ def main() -> int:
     return 0 if all(row.met for row in found) else 1
 
 
-def _rows(trl: Path | None, answers: Path | None, folder: Path) -> Iterator[Callable[[], Row]]:
-    yield from update.rows()
-    yield from generation.rows()
-    yield from step.rows(trl, folder)
-    yield from memory.rows(trl)
-    yield from cheap.rows(answers, folder)
+def _rows(options: argparse.Namespace, folder: Path) -> Iterator[Callable[[], Row]]:
+    groups = {
+        "update": update.rows,
+        "generation": generation.rows,
+        "step": lambda: step.rows(options.trl, folder),
+        "memory": lambda: memory.rows(options.trl),
+        "cheap": lambda: cheap.rows(options.answers, folder),
+    }
+    for name, rows in groups.items():
+        if options.only in (None, name):
+            yield from rows()
 
 
 def _cells(row: Row) -> list[str]:

@@ -92,7 +92,7 @@ class GrpoStep:
     The model's end token is made so likely that answers have all lengths up to the limit, half of it on average.
     """
 
-    longest = 128
+    longest = 192
 
     def __init__(self, folder: Path) -> None:
         size = made.TINY
