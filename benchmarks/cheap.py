@@ -45,7 +45,9 @@ def checker(file: Path) -> Row:
         for problem, response in items:
             verify(parse(f"${problem.answer}$"), parse(response))
 
-    row = compared(f"{len(items)} boxed answers checked", "Math-Verify in process", wall(ours), wall(theirs), 1, 3)
+    row = compared(
+        f"{len(items)} boxed answers checked", "Math-Verify in process", wall(ours), wall(theirs), 1, 3, unit="s"
+    )
     print(f"  answers a second: {len(items) / row.ours:,.0f} (ours)")
     return row
 

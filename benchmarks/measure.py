@@ -70,6 +70,7 @@ def compared(
     limit: float | None = None,
     within: float | None = None,
     warm: bool = True,
+    unit: str = "CPU s",
 ) -> Row:
     """Ours and theirs in turn, after one unmeasured round of both.
 
@@ -82,6 +83,7 @@ def compared(
         repeats: measured rounds.
         limit: the ratio that nothing could exceed.
         warm: whether there is that unmeasured round; minutes long, it is left out.
+        unit: of the times.
         within: how near to the limit the ratio has to be as well, e.g. 1.35: limit / ratio at most that.
     """
     if warm:
@@ -95,7 +97,7 @@ def compared(
         target.append(f"<= {within:g}x of the limit")
         met = met and limit / ratio <= within
     return Row(
-        name, against, *(float(np.median(side)) for side in zip(*pairs, strict=True)), "CPU s",
+        name, against, *(float(np.median(side)) for side in zip(*pairs, strict=True)), unit,
         ratio, min(ratios), max(ratios), ", ".join(target), met, limit,
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -44,6 +45,7 @@ def resident(kind: str) -> int:
     return int(line.split()[1]) * 1024
 
 
+@cache
 def measured(side: str, leaves: int, vocabulary: int, budget: int = BUDGET) -> float:
     """`peak` in a fresh process, in MB."""
     command = [sys.executable, "-m", "benchmarks.memory", side, str(leaves), str(vocabulary), str(budget)]
