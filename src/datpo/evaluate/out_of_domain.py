@@ -11,7 +11,6 @@ be the same.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -31,7 +30,7 @@ from datpo.core.files import Row, write_json, write_jsonl
 from datpo.core.problem import Problem, save_problems
 from datpo.data.choices import load_questions
 from datpo.evaluate.metrics import benchmark_metrics
-from datpo.evaluate.samples import by_problem, keys_hash, matching_problems, read_samples
+from datpo.evaluate.samples import by_problem, matching_problems, read_samples, scores_header
 
 Texts = Mapping[str, Sequence[str]]  # question id -> the texts of its samples, in their order
 
@@ -102,8 +101,8 @@ def grade_choices(
         for name, group in groups.items()
         for row, letter in zip(group, letters[name], strict=True)
     ]
-    whole_header = {**_header(header, rows, samples), "checker": f"lm-eval {version('lm-eval')}, task {task.stem}"}
-    whole_header |= {"truncated": settings["truncated"], "keys_sha256": keys_hash(list(known.values()))}
+    checker = f"lm-eval {version('lm-eval')}, task {task.stem}"
+    whole_header = scores_header(header, rows, samples, known, checker, settings["truncated"])
     counted = benchmark_metrics(settings, scored, known, whole_header)
     check_same_mean(mean, counted["avg"]["value"], str(samples))
     write_jsonl(scores, [whole_header, *scored])
@@ -189,14 +188,4 @@ def _score(row: Row, letter: str, key: str) -> Row:
         "class": LETTERS.index(letter) if letter else None,
         "tokens": row["tokens"],
         "finish": row["finish"],
-    }
-
-
-def _header(header: Mapping[str, Any], rows: Sequence[Row], samples: Path) -> Row:
-    """The samples' header; `duplicates` counts texts that repeat an earlier one of their question exactly."""
-    return {
-        **header,
-        "kind": "scores",
-        "duplicates": len(rows) - len({(row["problem"], row["text"]) for row in rows}),
-        "samples_sha256": hashlib.sha256(samples.read_bytes()).hexdigest(),
     }

@@ -144,6 +144,27 @@ def matching_problems(path: Path, header: Row, rows: Sequence[Row], problems_pat
     return problems
 
 
+def scores_header(
+    header: Mapping[str, Any],
+    rows: Sequence[Row],
+    samples: Path,
+    known: Mapping[str, Problem],
+    checker: str,
+    truncated: str,
+) -> Row:
+    """The samples' header with how they were graded; `duplicates` counts texts that repeat an earlier one exactly."""
+    texts = [(row["problem"], row["text"]) for row in rows if row["text"] is not None]
+    return {
+        **header,
+        "kind": "scores",
+        "checker": checker,
+        "truncated": truncated,
+        "duplicates": len(texts) - len(set(texts)),
+        "samples_sha256": hashlib.sha256(Path(samples).read_bytes()).hexdigest(),
+        "keys_sha256": keys_hash(list(known.values())),
+    }
+
+
 def keys_hash(problems: Sequence[Problem]) -> str:
     """SHA-256 over the answer keys (ids and answers, in any order)."""
     keys = sorted((problem.id, problem.answer) for problem in problems)

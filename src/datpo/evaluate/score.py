@@ -6,17 +6,15 @@ again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import Row, write_jsonl
 from datpo.core.problem import Problem
 from datpo.evaluate import verify
-from datpo.evaluate.samples import by_problem, keys_hash, matching_problems, read_samples, refuse_bad_keys
+from datpo.evaluate.samples import by_problem, matching_problems, read_samples, refuse_bad_keys, scores_header
 from datpo.progress import ProgressLines
 
 BATCH = 512  # samples graded between two progress lines
@@ -52,8 +50,7 @@ def score_file(config: Path, samples: Path, problems: Path, out: Path) -> None:
         for row, number in zip(group, answer_classes(domain, known[name], _answers(group)), strict=True):
             row["class"] = number
         progress.advance()
-    graded = {"checker": domain.checker, "truncated": truncated, "keys_sha256": keys_hash(list(known.values()))}
-    write_jsonl(out, [{**_header(header, rows, samples), **graded}, *scored])
+    write_jsonl(out, [scores_header(header, rows, samples, known, domain.checker, truncated), *scored])
 
 
 def answer_classes(domain: verify.Domain, problem: Problem, answers: Sequence[str | None]) -> list[int | None]:
@@ -114,14 +111,3 @@ def _score(row: Row, verdict: str, answer: str | None) -> Row:
 def _answers(group: Sequence[Row]) -> list[str | None]:
     """What each sample votes for: nothing unless the checker came to a verdict on an answer."""
     return [row["answer"] if row["verdict"] in ("right", "wrong") else None for row in group]
-
-
-def _header(header: Mapping[str, Any], rows: Sequence[Row], samples: Path) -> Row:
-    """The samples' header; `duplicates` counts texts that repeat an earlier one exactly."""
-    texts = [(row["problem"], row["text"]) for row in rows if row["text"] is not None]
-    return {
-        **header,
-        "kind": "scores",
-        "duplicates": len(texts) - len(set(texts)),
-        "samples_sha256": hashlib.sha256(Path(samples).read_bytes()).hexdigest(),
-    }
