@@ -60,16 +60,6 @@ def intervals(values: ArrayLike, draws: int = 2000, seed: int = 0) -> list[Inter
     return [Interval(*map(float, ends)) for ends in zip(mean_K, low_K, high_K, strict=True)]
 
 
-def mean_of_runs(runs: Sequence[Run], draws: int = 2000, seed: int = 0) -> Interval:
-    """What a method reaches, its runs averaged problem by problem.
-
-    Raises:
-        InputError: no run, or runs over different problems.
-    """
-    values_P = np.array(list(_averaged(runs).values()))
-    return intervals(values_P[:, None], draws, seed)[0]
-
-
 def paired_difference(a: Sequence[Run], b: Sequence[Run], draws: int = 2000, seed: int = 0) -> Interval:
     """By how much method `a` is above method `b` on the same problems.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datpo.core.errors import InputError
-from datpo.evaluate.bootstrap import intervals, mean_of_runs, paired_difference
+from datpo.evaluate.bootstrap import intervals, paired_difference
 
 
 def test_an_interval_is_about_two_standard_errors():
@@ -52,7 +52,7 @@ def test_a_pair_is_narrower_than_its_parts():
 def test_runs_are_averaged_problem_by_problem():
     a = [{"p": 1.0, "q": 0.0}, {"p": 0.0, "q": 0.0}]
     b = [{"q": 0.25, "p": 0.25}]
-    assert mean_of_runs(a).value == pytest.approx(0.25)
+    assert paired_difference(a, [dict.fromkeys(a[0], 0.0)]).value == pytest.approx(0.25)
     assert paired_difference(a, b).value == pytest.approx(0.0)
     # per problem: p +0.25, q -0.25, so the ends of the interval are the two problems drawn twice
     assert paired_difference(a, b)[1:] == pytest.approx((-0.25, 0.25))
@@ -62,10 +62,10 @@ def test_other_problems_are_refused():
     with pytest.raises(InputError, match="'q'"):
         paired_difference([{"p": 1.0}], [{"p": 1.0, "q": 0.0}])
     with pytest.raises(InputError, match="'q'"):
-        mean_of_runs([{"p": 1.0}, {"p": 1.0, "q": 0.0}])
+        paired_difference([{"p": 1.0}, {"p": 1.0, "q": 0.0}], [{"p": 1.0}])
 
 
-@pytest.mark.parametrize("call", [lambda: mean_of_runs([]), lambda: intervals(np.empty((0, 1)))])
+@pytest.mark.parametrize("call", [lambda: paired_difference([], []), lambda: intervals(np.empty((0, 1)))])
 def test_nothing_has_no_mean(call):
     with pytest.raises(InputError):
         call()
