@@ -1,7 +1,6 @@
 # The experiment: config/config.yaml. How big it is: config/scales/. What a rule does: rules/.
 #   snakemake --cores 2                      everything at the scale of config.yaml
-#   snakemake --cores 2 table2               one named target: data, table2, budgets, figure_passk, figure_curves, cards,
-#                                            difficulty, checkers, out_of_domain
+#   snakemake --cores 2 table2               one table or figure of the paper, with only what it needs: docs/paper_index.md
 #   snakemake --profile slurm -n             the paper's experiment, planned for a cluster
 from snakemake.utils import min_version
 
@@ -26,6 +25,19 @@ include: "rules/evaluate.smk"
 include: "rules/out_of_domain.smk"
 include: "rules/analysis.smk"
 include: "rules/report.smk"
+include: "rules/studies.smk"
+include: "rules/explorations.smk"
+
+
+# The paper's tables and figures beside Table 2, those of which nothing is left taken out.
+SHOWN = {study: study for study in TABLES} | {figure: study for figure, (study, _) in FIGURES.items()}
+SHOWN |= dict.fromkeys([*FORK_TABLES, "figure8", "figure9"], "forks") | {
+    "figure2": "tokens",
+    "figure3": "trees",
+    "viewer": "trees",
+}
+SHOWN |= {"theory": "figure1"} | ({"figure10": "table11"} if STRATIFIED else {})
+THERE = {*config["studies"], *config["explorations"]} - set(LACKING)
 
 
 rule all:
@@ -35,8 +47,10 @@ rule all:
         BUDGET_TABLE,
         rules.figure_passk.input,
         rules.figure_curves.input,
+        rules.figure_gained.input,
         rules.cards.input,
         rules.difficulty.input,
         rules.out_of_domain.input,
+        [getattr(rules, target).input for target, source in SHOWN.items() if source in THERE],
         rules.data.input,
     localrule: True

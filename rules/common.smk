@@ -5,6 +5,8 @@ import re
 import sys
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(workflow.basedir)
 sys.path.insert(0, str(ROOT / "src"))
 
@@ -13,6 +15,8 @@ from datpo.config_choice import SHARED, TASKS, choice_settings, question_setting
 from datpo.config_slices import (
     difficulty_settings,
     embedder_settings,
+    explore_settings,
+    explored_model,
     metrics_settings,
     model_settings,
     other_score_settings,
@@ -21,7 +25,19 @@ from datpo.config_slices import (
     score_settings,
     set_of,
     table_settings,
+    theory_settings,
     train_settings,
+)
+from datpo.config_studies import (
+    BASE as UNTRAINED,
+    SCORES,
+    absences,
+    benchmarks_of,
+    checkpoints_of,
+    lacking,
+    models_of,
+    rows_of,
+    study_settings,
 )
 from datpo.core.errors import InputError
 from datpo.methods import load as load_method
@@ -50,7 +66,7 @@ def checked_config(overrides: dict) -> dict:
     try:
         check_scale(overrides)
         experiment = load_config(ROOT, overrides)
-        for name, run in experiment["runs"].items():
+        for name, run in experiment["trainings"].items():
             try:
                 load_method(run["method"], run["numbers"])
             except InputError as error:
@@ -71,25 +87,36 @@ EXPERIMENT = checked_config(config)
 config.clear()
 config.update(EXPERIMENT)
 
+# Studies and explorations of which nothing is there: they are left out, and refused where they are asked for.
+LACKING = lacking(config)
+
 if workflow.is_main_process:
     print(f"scale: {config['scale']}", file=sys.stderr)
+    for name, reason in absences(config):
+        print(f"{name}: {reason}", file=sys.stderr)
 
 RESULTS = f"results/{config['scale']}"
 RUN = f"{RESULTS}/{{model}}/{{method}}/{{run}}/seed{{seed}}"
-# What is sampled and scored: the end of a run (`at` is empty), or where it first had spent one of several durations.
+# What is sampled and scored: the end of a run (`at` is empty), where it first had spent one of several durations
+# (`/at-tokens`), or some of one (`/at-tokens-100000`).
 EVALUATED = f"{RUN}{{at}}"
 BASE = f"{RESULTS}/{{model}}/base/base/seed0"
-BASE_MODELS = [BASE.format(model=model) for model in config["models"]]
+BASE_MODELS = [BASE.format(model=model) for model in models_of(config, "table2")]
 TRAINED_RUNS = [
     RUN.format(model=model, method=run["method"], run=name, seed=seed)
-    for model in config["models"]
+    for model in models_of(config, "table2")
     for name, run in config["runs"].items()
     for seed in config["seeds"]
 ]
+BENCHMARKS = benchmarks_of(config, "table2")
 
 # In a job without a conda environment `python` is the one that runs Snakemake, activated or not.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
 shell.prefix(f"export PYTHONPATH='{ROOT}/src'; source '{ROOT}/workflow/job.sh'; ")
+
+
+# What stands on the report page beneath each table and figure.
+CAPTIONS = yaml.safe_load((ROOT / "workflow/report/captions.yaml").read_text(encoding="utf-8"))
 
 
 def one_of(names) -> str:
@@ -122,7 +149,7 @@ def checkpoint_of(wildcards) -> str:
 
 def checkpoint_at(wildcards) -> str:
     """The checkpoint to be sampled."""
-    return str(Path(checkpoint_of(wildcards), wildcards.at.rpartition("-")[2]))
+    return str(Path(checkpoint_of(wildcards), wildcards.at.removeprefix("/at-")))
 
 
 def problems_of(wildcards) -> str:
@@ -145,18 +172,35 @@ def log_of(wildcards) -> list[str]:
     return [] if wildcards.method == "base" else [f"{RUN}/metrics.jsonl".format(**dict(wildcards))]
 
 
+def training_problems_of(wildcards) -> str:
+    """The file of the problems that a training is given."""
+    subset = config["trainings"][wildcards.run]["train"]["subset"]
+    whole = f"{RESULTS}/data/train.jsonl"
+    return f"{RESULTS}/{wildcards.model}/difficulty/{subset}.jsonl" if subset else whole
+
+
+def made_problems_of(wildcards) -> str:
+    """What makes that file: itself, or the folder of all subsets by difficulty."""
+    path = Path(training_problems_of(wildcards))
+    return str(path.parent if config["trainings"][wildcards.run]["train"]["subset"] else path)
+
+
 def validation_set_of(wildcards) -> list[str]:
     """What a training looks at now and then, if it does."""
-    looks = config["runs"][wildcards.run]["train"]["validate_every"]
+    looks = config["trainings"][wildcards.run]["train"]["validate_every"]
     return [f"{RESULTS}/data/validation.jsonl"] if looks else []
 
 
 def embedder_of(wildcards) -> list[str]:
     """The sign that what a training measures diversity with has been fetched, if it has to be."""
-    run = config["runs"][wildcards.run]
-    name, used = run["train"]["embedder"], load_method(run["method"], run["numbers"]).groups is not None
-    fetched = used and name != "lexical" and not Path(name).is_dir()
-    return [f"{RESULTS}/embedders/{wildcards.run}.json"] if fetched else []
+    run = config["trainings"][wildcards.run]
+    return fetched_embedder(wildcards.run) if load_method(run["method"], run["numbers"]).groups else []
+
+
+def fetched_embedder(run: str) -> list[str]:
+    """The sign that the embedder of a training's settings has been fetched, if it has to be."""
+    name = embedder_settings(config, run)["embedder"]
+    return [] if name == "lexical" or Path(name).is_dir() else [f"{RESULTS}/embedders/{run}.json"]
 
 
 def model_job(hours: int) -> dict:
@@ -193,12 +237,23 @@ def tables_at(kind: str):
 
 SETS = ["train", "validation", *map(set_of, config["benchmarks"])]
 
+# Where along a training checkpoints may be evaluated.
+ALONG = [
+    f"/at-{unit}-{amount}"
+    for unit in DURATIONS
+    for amount in sorted(
+        {each for run in config["trainings"].values() for each in run["train"]["checkpoints"].get(unit, ())}
+    )
+]
+
 
 wildcard_constraints:
     model=one_of(config["models"]),
     method=one_of(["base", *METHODS]),
-    run=one_of(["base", *config["runs"]]),
+    run=one_of(["base", *config["trainings"]]),
     seed=r"\d+",
-    at=rf"(?:/at-(?:{one_of(DURATIONS)}))?",
+    at=rf"(?:{one_of([*(f'/at-{unit}' for unit in DURATIONS), *ALONG])})?",
     benchmark=one_of(["train", *config["benchmarks"]]),
     set=one_of(SETS),
+    study=one_of(config["studies"]),
+    exploration=one_of(config["explorations"]),

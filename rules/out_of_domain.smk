@@ -108,6 +108,42 @@ rule out_of_domain_metrics:
         " --scores {output.scores} --out {output.metrics}"
 
 
+# What the subsets are made of, where not all questions are asked.
+STRATIFIED = [name for name, entry in config["out_of_domain"].items() if entry["stratified"]]
+
+
+rule draw_questions:
+    input:
+        expand(rules.out_of_domain_questions.output, benchmark=STRATIFIED),
+    output:
+        png=f"{RESULTS}/figures/figure10.png",
+        svg=report(
+            f"{RESULTS}/figures/figure10.svg",
+            caption="../workflow/report/caption.rst",
+            category="Figures",
+            labels={"figure": "figure10"},
+        ),
+    log:
+        f"{RESULTS}/figures/logs/figure10.log",
+    benchmark:
+        f"{RESULTS}/figures/logs/figure10.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    params:
+        caption=CAPTIONS["figure10"],
+    shell:
+        "logged {log} python -m datpo figure10 --questions {input} --out {output.png}"
+
+
+rule figure10:
+    input:
+        rules.draw_questions.output,
+    localrule: True
+
+
 rule out_of_domain:
     input:
         expand(

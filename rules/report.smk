@@ -1,9 +1,8 @@
 # Tables and figures over all runs of the scale.
 CHECKPOINTS = [*BASE_MODELS, *TRAINED_RUNS]
-METRICS_FILES = expand(
-    "{folder}/metrics/{benchmark}.json", folder=CHECKPOINTS, benchmark=config["benchmarks"]
-)
+METRICS_FILES = expand("{folder}/metrics/{benchmark}.json", folder=CHECKPOINTS, benchmark=BENCHMARKS)
 TRAINING_LOGS = expand("{folder}/metrics.jsonl", folder=TRAINED_RUNS)
+CURVES = ["steps", "tokens", "hours"]  # what training is shown against
 
 
 # No verb reads this file; as an input it makes tables and figures anew for another list of runs, seeds or benchmarks.
@@ -30,18 +29,22 @@ rule write_table2:
         logs=TRAINING_LOGS,
         published=str(ROOT / "config/published.yaml"),
     output:
-        csv=report(
-            f"{RESULTS}/tables/table2.csv", caption="../workflow/report/table2.rst", category="Table 2"
-        ),
+        csv=f"{RESULTS}/tables/table2.csv",
         differences=report(
             f"{RESULTS}/tables/table2_differences.csv",
             caption="../workflow/report/differences.rst",
-            category="Table 2",
+            category="Table 2, number by number",
         ),
         scores=report(
             f"{RESULTS}/tables/table2_scores.csv",
             caption="../workflow/report/scores.rst",
-            category="Table 2",
+            category="Table 2, number by number",
+        ),
+        html=report(
+            f"{RESULTS}/tables/table2.html",
+            caption="../workflow/report/table2.rst",
+            category="Tables",
+            labels={"table": "table2"},
         ),
         markdown=f"{RESULTS}/tables/table2.md",
         latex=f"{RESULTS}/tables/table2.tex",
@@ -68,13 +71,14 @@ use rule write_table2 as write_table2_at with:
         metrics=expand(
             "{folder}/metrics/{benchmark}.json",
             folder=[*BASE_MODELS, *(f"{run}/at-{{unit}}" for run in TRAINED_RUNS)],
-            benchmark=config["benchmarks"],
+            benchmark=BENCHMARKS,
             allow_missing=True,
         ),
         logs=TRAINING_LOGS,
         published=str(ROOT / "config/published.yaml"),
     output:
         csv=f"{RESULTS}/tables/at-{{unit}}/table2.csv",
+        html=f"{RESULTS}/tables/at-{{unit}}/table2.html",
         differences=f"{RESULTS}/tables/at-{{unit}}/table2_differences.csv",
         scores=f"{RESULTS}/tables/at-{{unit}}/table2_scores.csv",
         markdown=f"{RESULTS}/tables/at-{{unit}}/table2.md",
@@ -118,13 +122,9 @@ rule write_budgets:
 rule run_card:
     input:
         config=f"{RUN}/config.yaml",
-        metrics=expand(
-            f"{EVALUATED}/metrics/{{benchmark}}.json", benchmark=config["benchmarks"], allow_missing=True
-        ),
+        metrics=expand(f"{EVALUATED}/metrics/{{benchmark}}.json", benchmark=BENCHMARKS, allow_missing=True),
         log=log_of,
-        data=ancient(
-            expand(f"{RESULTS}/data/{{set}}.card.json", set=["train", *map(set_of, config["benchmarks"])])
-        ),
+        data=ancient(expand(f"{RESULTS}/data/{{set}}.card.json", set=["train", *map(set_of, BENCHMARKS)])),
     output:
         report(
             f"{EVALUATED}/card.md",
@@ -148,13 +148,9 @@ rule run_card:
 
 rule compare_checkers:
     input:
-        scores=expand("{folder}/scores/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=config["benchmarks"]),
-        others=expand(
-            "{folder}/scores-other/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=config["benchmarks"]
-        ),
-        problems=ancient(
-            [f"{RESULTS}/data/{set_of(b)}.jsonl" for b in config["benchmarks"]] * len(CHECKPOINTS)
-        ),
+        scores=expand("{folder}/scores/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=BENCHMARKS),
+        others=expand("{folder}/scores-other/{benchmark}.jsonl", folder=CHECKPOINTS, benchmark=BENCHMARKS),
+        problems=ancient([f"{RESULTS}/data/{set_of(b)}.jsonl" for b in BENCHMARKS] * len(CHECKPOINTS)),
     output:
         report(
             f"{RESULTS}/tables/checkers.md",
@@ -188,6 +184,7 @@ rule draw_passk:
             f"{RESULTS}/figures/pass_at_k.svg",
             caption="../workflow/report/pass_at_k.rst",
             category="Figures",
+            labels={"figure": "pass@k"},
         ),
     log:
         f"{RESULTS}/figures/logs/pass_at_k.log",
@@ -207,23 +204,52 @@ rule draw_curves:
         config=rules.table_config.output,
         logs=TRAINING_LOGS,
     output:
-        png=f"{RESULTS}/figures/learning_curves.png",
+        png=f"{RESULTS}/figures/learning_curves_{{against}}.png",
         svg=report(
-            f"{RESULTS}/figures/learning_curves.svg",
+            f"{RESULTS}/figures/learning_curves_{{against}}.svg",
             caption="../workflow/report/learning_curves.rst",
-            category="Figures",
+            category="Training",
+            labels={"figure": "learning curves", "against": "{against}"},
         ),
     log:
-        f"{RESULTS}/figures/logs/learning_curves.log",
+        f"{RESULTS}/figures/logs/learning_curves_{{against}}.log",
     benchmark:
-        f"{RESULTS}/figures/logs/learning_curves.tsv"
+        f"{RESULTS}/figures/logs/learning_curves_{{against}}.tsv"
+    wildcard_constraints:
+        against=one_of(CURVES),
     conda:
         "../envs/report.yaml"
     resources:
         runtime=30,
         mem_mb=2000,
     shell:
-        "logged {log} python -m datpo figure-curves --logs {input.logs} --out {output.png}"
+        "logged {log} python -m datpo figure-curves --against {wildcards.against} --logs {input.logs}"
+        " --out {output.png}"
+
+
+rule draw_gained:
+    input:
+        config=rules.table_config.output,
+        metrics=METRICS_FILES,
+    output:
+        png=f"{RESULTS}/figures/gained.png",
+        svg=report(
+            f"{RESULTS}/figures/gained.svg",
+            caption="../workflow/report/gained.rst",
+            category="Figures",
+            labels={"figure": "gained and lost"},
+        ),
+    log:
+        f"{RESULTS}/figures/logs/gained.log",
+    benchmark:
+        f"{RESULTS}/figures/logs/gained.tsv"
+    conda:
+        "../envs/report.yaml"
+    resources:
+        runtime=30,
+        mem_mb=2000,
+    shell:
+        "logged {log} python -m datpo figure-gained --metrics {input.metrics} --out {output.png}"
 
 
 # The named targets. The problem sets stand beside what is asked for: a job behind a planned one is not looked at, so a
@@ -266,6 +292,13 @@ rule figure_passk:
 
 rule figure_curves:
     input:
-        rules.draw_curves.output,
+        expand(rules.draw_curves.output, against=CURVES),
+        rules.data.input,
+    localrule: True
+
+
+rule figure_gained:
+    input:
+        rules.draw_gained.output,
         rules.data.input,
     localrule: True

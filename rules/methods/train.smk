@@ -21,7 +21,7 @@ rule train_config:
 rule train:
     input:
         config=f"{RUN}/config.yaml",
-        problems=ancient(f"{RESULTS}/data/train.jsonl"),
+        problems=ancient(made_problems_of),
         validation=ancient(validation_set_of),
         model=f"{BASE}/checkpoint",
         embedder=ancient(embedder_of),
@@ -43,8 +43,9 @@ rule train:
     resources:
         **model_job(hours=36),
     params:
+        problems=training_problems_of,
         # Not an output: Snakemake deletes a failed job's outputs, and the states to resume from live here.
         work=f"{RUN}/work",
     shell:
-        "logged {log} python -m datpo train --config {input.config} --problems {input.problems}"
+        "logged {log} python -m datpo train --config {input.config} --problems {params.problems}"
         " --validation {input.validation} --model {input.model} --work {params.work} --out {output.checkpoint} --log {output.metrics}"

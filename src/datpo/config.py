@@ -1,8 +1,10 @@
 """The configuration: what is merged over what, and what is refused.
 
-    config/config.yaml  <  config/scales/SCALE.yaml  <  the command line (--configfile, --config)
+    config/studies/, config/explorations/  <  config/config.yaml  <  config/scales/SCALE.yaml  <  the command line
+                                                                                              (--configfile, --config)
 
-A scale may say that it is `like` another one, whose file comes before its own.
+A file of a study or an exploration is what stands under its name. A scale may say that it is `like` another one, whose
+file comes before its own.
 
 What of it each job is given: `config_slices`.
 """
@@ -19,6 +21,7 @@ import yaml
 from datpo.config_checks import DURATIONS, SOURCES, check, check_removals, problem_entries
 from datpo.config_choice import add_fingerprints
 from datpo.config_schema import as_number, conform, validate
+from datpo.config_studies import trainings
 from datpo.core.errors import InputError
 from datpo.core.files import read_text, whole_file
 from datpo.core.problem import questions_hash
@@ -40,14 +43,16 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
 
     Returns:
         The configuration; each run in it carries its full `train` settings and its method's `numbers`, each model its
-        full `prompt`, and each problem set from a local file the file's fingerprints, `sha256` and `questions`.
+        full `prompt`, and each problem set from a local file the file's fingerprints, `sha256` and `questions`. Beside
+        `runs`, `trainings` holds all runs, those of studies included.
 
     Raises:
         InputError: an unknown scale, key or method, a value of the wrong kind, or settings that contradict each
             other; one line for each mistake.
     """
     folder = root / "config"
-    merged = _read(folder / "config.yaml")
+    named = {kind: _read_all(folder / kind) for kind in ("studies", "explorations")}
+    merged = merge(named, _read(folder / "config.yaml"))
     asked = overrides.get("scale")
     scale = str(merged.get("scale") if asked in (None, "null") else asked)
     for layer in (*_scale_layers(folder / "scales", scale), overrides):
@@ -57,10 +62,16 @@ def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:
     schema = _read(root / SCHEMA)
     # Before the runs are completed, so that a mistake is told once, at the place where it was made.
     validate(conform(merged, schema, schema["$defs"]), schema)
-    merged["runs"] = {name: _whole_run(name, run, merged, folder) for name, run in merged.get("runs", {}).items()}
+    for place in (merged, *merged.get("studies", {}).values()):
+        train = merged["train"] if place is merged else merge(merged["train"], place.get("train", {}))
+        place["runs"] = {name: _whole_run(name, run, train, folder) for name, run in place.get("runs", {}).items()}
+    for exploration in merged.get("explorations", {}).values():
+        for name, structure in exploration["structures"].items():
+            structure["numbers"] = _whole_numbers(f"structure {name!r}", structure, folder)
     for model in merged["models"].values():
         model["prompt"] = merge(merged.get("prompt", {}), model.get("prompt", {}))
     config: Settings = conform(merged, schema, schema["$defs"])
+    config["trainings"] = trainings(config)
     check(config, _names_in(folder / "methods"))
     for at, entry in problem_entries(config):
         if "path" in entry:
@@ -140,6 +151,11 @@ def _read(path: Path) -> Settings:
     return value
 
 
+def _read_all(folder: Path) -> Settings:
+    """What stands in each file of a folder, by the file's name."""
+    return {name: _read(folder / f"{name}.yaml") for name in _names_in(folder)}
+
+
 def _names_in(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
@@ -161,19 +177,25 @@ def _scale_layers(folder: Path, scale: str) -> list[Settings]:
     return [layer] if like is None else [_read_named(folder, str(like), f"scale {scale!r}: like"), layer]
 
 
-def _whole_run(name: str, run: Settings, config: Settings, folder: Path) -> Settings:
-    """A run with its full settings: the scale's and its method's, with its own laid over them."""
-    usual = _read_named(folder / "methods", run["method"], f"run {name!r}: method")
-    numbers = _as_numbers(merge(usual, run.get("numbers", {})))
+def _whole_run(name: str, run: Settings, train: Settings, folder: Path) -> Settings:
+    """A run with its full settings: the usual `train` and its method's numbers, with its own laid over them."""
+    numbers = _whole_numbers(f"run {name!r}", run, folder)
+    return {"method": run["method"], "numbers": numbers, "train": merge(train, run.get("train", {}))}
+
+
+def _whole_numbers(at: str, run: Settings, folder: Path) -> Settings:
+    """All numbers of a run's method: those of the method's file, with the run's own laid over them."""
+    usual = _read_named(folder / "methods", run["method"], f"{at}: method")
+    numbers: Settings = _as_numbers(merge(usual, run.get("numbers", {})))
     for key, value in usual.items():
         length = len(value) if isinstance(value, list) else None
         given = numbers.get(key, value)
         if length and not isinstance(given, str) and not (isinstance(given, list) and len(given) == length):
             raise InputError(
-                f"config: run {name!r}: method {run['method']!r}: {key} must be a list of "
+                f"config: {at}: method {run['method']!r}: {key} must be a list of "
                 f"{'two' if length == 2 else length} numbers, e.g. {value}, not {given!r}"
             )
-    return {"method": run["method"], "numbers": numbers, "train": merge(config["train"], run.get("train", {}))}
+    return numbers
 
 
 def _as_numbers(value: Any) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from datpo.config_studies import mistakes_in_studies
 from datpo.core.errors import InputError
 
-DURATIONS = ("steps", "tokens", "updates")
+DURATIONS = ("steps", "tokens", "updates", "passes")
 # A source of problems -> the keys that have a meaning beside it.
 SOURCES = {
     "levels": {"count"},
@@ -37,6 +38,7 @@ def check(config: Mapping[str, Any], methods: Sequence[str]) -> None:
         lambda: _out_of_domain(config),
         lambda: _sample_counts(config),
         lambda: _bands(config),
+        lambda: mistakes_in_studies(config),
     )
     lines = [f"config: {line}" for each in checks for line in each()]
     if lines:
@@ -50,7 +52,7 @@ def check_removals(below: Mapping[str, Any], above: Mapping[str, Any]) -> None:
         InputError: the name is most likely mistyped; the names there are get listed.
     """
     lines = []
-    for kind in ("runs", "models", "benchmarks", "out_of_domain"):
+    for kind in ("runs", "models", "benchmarks", "out_of_domain", "studies", "explorations"):
         old, new = _names_of(below, kind), _names_of(above, kind)
         for name, value in new.items():
             if value in (None, "null") and name not in old:
@@ -71,15 +73,15 @@ def _names(config: Mapping[str, Any], methods: Sequence[str]) -> Iterator[str]:
     if not config["runs"]:
         yield "runs: nothing is listed, so there is nothing to train"
     for name in ("base", "train"):
-        if name in config["runs"] or name in config["benchmarks"]:
+        if name in config["trainings"] or name in config["benchmarks"]:
             yield f"{name!r} names the base model or the training set, not a run or a benchmark"
-    for name, run in config["runs"].items():
+    for name, run in config["trainings"].items():
         if name in methods and name != run["method"]:
             yield f"runs.{name}: is named like a method but trains by {run['method']!r}; give it another name"
 
 
 def _durations(config: Mapping[str, Any]) -> Iterator[str]:
-    for name, run in config["runs"].items():
+    for name, run in config["trainings"].items():
         if not run["train"]["duration"]:
             yield f"run {name!r}: train.duration needs at least one of {', '.join(DURATIONS)}"
 
@@ -199,10 +201,13 @@ def _sample_counts(config: Mapping[str, Any]) -> Iterator[str]:
                 f"benchmarks.{name}: k = {max(benchmark['k'])} is above its {benchmark['samples']} samples "
                 "per problem, so pass@k cannot be estimated; raise `samples` or lower `k`"
             )
-        if benchmark["samples"] % config["evaluation"]["runs"]:
+        runs, whose = benchmark["runs"], "its runs"
+        if runs is None:
+            runs, whose = config["evaluation"]["runs"], "evaluation.runs"
+        if benchmark["samples"] % runs:
             yield (
                 f"benchmarks.{name}: its {benchmark['samples']} samples per problem cannot be split evenly into "
-                f"evaluation.runs = {config['evaluation']['runs']}"
+                f"{whose} = {runs}"
             )
 
 

@@ -29,6 +29,8 @@ def add_fingerprints(config: Settings, root: Path) -> None:
         entry["task_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
         path = entry["problems"].get("path")
         if path is not None:
+            # Beside the working directory, the project: it ships with some questions.
+            path = entry["problems"]["path"] = path if Path(path).exists() else str(root / path)
             try:
                 entry["problems"]["sha256"] = file_hash(path)
             except InputError as error:

@@ -9,8 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 from datpo.config_choice import choice_prompts
+from datpo.config_studies import BASE, benchmarks_of, models_of
 
 Settings = dict[str, Any]
+
+# What of the training settings says how trees grow, are graded and compared.
+EXPLORED = (
+    *("max_new_tokens", "length_limit", "temperature", "truncated", "graded_text", "checker", "generation_batch"),
+    *("prompts_per_step", "precision"),
+    *("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision"),
+)
 
 
 def problem_settings(config: Settings, name: str) -> Settings:
@@ -31,15 +39,16 @@ def model_settings(config: Settings, model: str) -> Settings:
 
 
 def embedder_settings(config: Settings, run: str) -> Settings:
-    """What a run's embedder is fetched from."""
-    train = config["runs"][run]["train"]
+    """What a run's embedder is fetched from; `base` has that of the experiment."""
+    train = config["trainings"].get(run, config)["train"]
     return {key: value for key, value in train.items() if key.startswith("embedder")}
 
 
 def train_settings(config: Settings, model: str, run: str, seed: int) -> Settings:
     """What one training run depends on, its model and training data included."""
-    chosen = config["runs"][run]
+    chosen = config["trainings"][run]
     whole = config["models"][model]
+    subset = chosen["train"]["subset"]
     return {
         "identity": _identity(config, model, chosen["method"], run, seed),
         "domain": config["domain"],
@@ -48,8 +57,40 @@ def train_settings(config: Settings, model: str, run: str, seed: int) -> Setting
         "train": chosen["train"],
         "model": {key: value for key, value in whole.items() if key != "prompt"},
         "data": _recipe(config, "train"),
+        **({"difficulty": _difficulty_of(config, model)} if subset else {}),
         **({"validation": _recipe(config, "validation")} if chosen["train"]["validate_every"] else {}),
     }
+
+
+def _difficulty_of(config: Settings, model: str) -> Settings:
+    """All that the bands of the training problems depend on, for one model."""
+    sampled = sample_settings(config, model, "base", "base", 0, "train")
+    return {**difficulty_settings(config), "sampled": sampled, "scored": score_settings(config, "train")}
+
+
+def explore_settings(config: Settings, name: str) -> Settings:
+    """What an exploration depends on, but for the checkpoint that samples."""
+    exploration = config["explorations"][name]
+    model, run = explored_model(config, name), exploration["run"]
+    train = config["trainings"].get(run, config)["train"]
+    method, seed = ("base", 0) if run == BASE else (config["trainings"][run]["method"], config["seeds"][0])
+    structures = exploration["structures"].items()
+    return {
+        "identity": _identity(config, model, method, run, seed),
+        "exploration": name,
+        "domain": config["domain"],
+        "prompt": config["models"][model]["prompt"],
+        "data": _recipe(config, set_of(exploration["benchmark"])),
+        **{key: exploration[key] for key in ("benchmark", "problems", "repeats")},
+        "structures": [{"name": structure, **chosen} for structure, chosen in structures],
+        "train": {key: train[key] for key in EXPLORED},
+        **{key: config["evaluation"][key] for key in ("bootstrap", "seed")},
+    }
+
+
+def explored_model(config: Settings, name: str) -> str:
+    """The model of an exploration."""
+    return str(config["explorations"][name]["model"] or next(iter(config["models"])))
 
 
 def sample_settings(
@@ -83,9 +124,11 @@ def other_score_settings(config: Settings, benchmark: str) -> Settings:
 
 def metrics_settings(config: Settings, benchmark: str) -> Settings:
     """How the scores of a benchmark are counted."""
+    chosen, evaluation = config["benchmarks"][benchmark], config["evaluation"]
     return {
-        "k": config["benchmarks"][benchmark]["k"],
-        **{key: config["evaluation"][key] for key in ("bootstrap", "missing", "runs", "seed")},
+        "k": chosen["k"],
+        "runs": evaluation["runs"] if chosen["runs"] is None else chosen["runs"],
+        **{key: evaluation[key] for key in ("bootstrap", "missing", "seed")},
     }
 
 
@@ -95,13 +138,18 @@ def difficulty_settings(config: Settings) -> Settings:
 
 
 def table_settings(config: Settings) -> Settings:
-    """What the tables and figures show."""
+    """What the main table and the figures beside it show."""
     return {
-        "models": list(config["models"]),
+        "models": models_of(config, "table2"),
         "runs": {name: run["method"] for name, run in config["runs"].items()},
         "seeds": config["seeds"],
-        "benchmarks": list(config["benchmarks"]),
+        "benchmarks": benchmarks_of(config, "table2"),
     }
+
+
+def theory_settings(config: Settings) -> Settings:
+    """How the paper's theorems are checked by drawing."""
+    return {"scale": config["scale"], "seed": config["evaluation"]["seed"], "draws": 20_000}
 
 
 def set_of(benchmark: str) -> str:

@@ -24,6 +24,7 @@ from datpo.config_slices import (
     table_settings,
     train_settings,
 )
+from datpo.config_studies import benchmarks_of
 from datpo.core.errors import InputError
 from datpo.methods import load as load_method
 
@@ -100,7 +101,7 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
     assert train["betas"] == [0.9, 0.999]
     assert (train["epochs"], train["minibatch_size"], train["max_new_tokens"]) == (2, 64, 1024)
     assert config["runs"]["grpo"]["numbers"]["clip"] == [0.2, 0.28]
-    benchmarks = config["benchmarks"]
+    benchmarks = {name: config["benchmarks"][name] for name in benchmarks_of(config, "table2")}
     assert list(benchmarks) == ["MATH500", "AIME26", "AIME25", "AIME24", "AMC23"]
     assert {name: max(entry["k"]) for name, entry in benchmarks.items()} == {"MATH500": 8} | dict.fromkeys(
         ("AIME26", "AIME25", "AIME24", "AMC23"), 64
@@ -180,8 +181,8 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
         ({"prompt": {"stop_tokens": "<|im_end|>"}}, "prompt.stop_tokens: must be a list"),
         ({"difficulty": {"bands": {"easy": [9, 12]}}}, "bands.easy: [9, 12] must be [fewest, most] right samples"),
         ({"difficulty": {"bands": {"hard": [4, 1]}}}, "difficulty.bands.hard: [4, 1] must be"),
-        ({"difficulty": {"bands": {"hard": [1, 5]}}}, "hard [1, 5] and medium [5, 8] overlap"),
-        ({"difficulty": {"samples": 8}}, "difficulty.bands.easy: [9, 11] must be [fewest, most] right samples within"),
+        ({"difficulty": {"bands": {"hard": [1, 3]}}}, "hard [1, 3] and medium [2, 2] overlap"),
+        ({"difficulty": {"samples": 8}}, "difficulty.bands.easy: [3, 11] must be [fewest, most] right samples within"),
         ({"data": {"train": {"path": "nowhere.jsonl"}}}, "data.train.path: nowhere.jsonl: no such file"),
         ({"data": {"train": {"count": None}}}, "data.train: `levels` needs `count`"),
         (
@@ -464,7 +465,10 @@ def test_every_key_has_a_type_and_a_description_and_every_map_refuses_unknown_ke
 
 
 # Of these it matters which are given: a source of problems or of a model, a kind of duration.
-ABSENT = r"(problems|train|validation|pretrain|source|method|task)|.*(problems|data\.train|validation|duration)\..*"
+ABSENT = (
+    r"(problems|train|validation|pretrain|source|method|task|benchmark|structures)"
+    r"|.*(problems|data\.train|validation|duration|checkpoints)\..*"
+)
 
 
 def test_every_other_key_has_a_default() -> None:
@@ -484,9 +488,11 @@ def readme_lines() -> list[str]:
     lines = []
     for name, key in known_keys(schema(), schema()["$defs"]):
         if re.match(
-            r"runs\.NAME\.train\.|models\.NAME\.prompt\.|data\.validation\.|benchmarks\.NAME\.problems\.", name
+            r"runs\.NAME\.train\.|models\.NAME\.prompt\.|data\.validation\.|benchmarks\.NAME\.problems\."
+            r"|studies\.NAME\.(runs\.NAME|train|checkpoints)\.",
+            name,
         ):
-            continue  # the same keys as `train.`, `prompt.` and `data.train.`
+            continue  # the same keys as `train.`, `prompt.`, `data.train.` and `runs.NAME.`
         kind = key["type"] if isinstance(key["type"], str) else " or ".join(key["type"])
         kind = " \\| ".join(f"`{choice}`" for choice in key["enum"]) if "enum" in key else kind
         default = f"`{json.dumps(key['default'])}`" if "default" in key else ""

@@ -1,4 +1,4 @@
-"""The presets hold the paper's numbers, and the page on fidelity names options that exist and their real defaults."""
+"""Studies and preset hold the paper's numbers; the page on fidelity names options that exist, and real defaults."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ import yaml
 
 from datpo.config import SCHEMA, load_config, merge, read_settings
 from datpo.config_schema import known_keys, validate
+from datpo.config_studies import rows_of
 from datpo.core.errors import InputError
 from datpo.methods import load, names
-from datpo.report.runs import METHOD_LABELS
+from datpo.report.runs import METHOD_LABELS, Run
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESETS = sorted(path.stem for path in (ROOT / "config/presets").glob("*.yaml"))
@@ -37,16 +38,6 @@ def with_preset(name: str, scale: str = "paper") -> dict[str, Any]:
     return load_config(ROOT, {**read_settings(ROOT / f"config/presets/{name}.yaml"), "scale": scale})
 
 
-def changes(name: str, scale: str = "paper") -> dict[str, dict[str, Any]]:
-    """What each run of a preset has otherwise than its method's file and than `train` without the preset."""
-    found = {}
-    for run, settings in with_preset(name, scale)["runs"].items():
-        usual = {**usual_numbers(settings["method"]), **plain(scale)["train"]}
-        given = {**settings["numbers"], **settings["train"]}
-        found[run] = {key: value for key, value in given.items() if key not in usual or usual[key] != value}
-    return found
-
-
 @cache
 def usual_numbers(method: str) -> dict[str, Any]:
     """A method's numbers where nothing is said: its file, and the defaults of its `build`."""
@@ -57,14 +48,6 @@ def usual_numbers(method: str) -> dict[str, Any]:
 def parameters(method: str) -> dict[str, inspect.Parameter]:
     build = importlib.import_module(f"datpo.methods.{method}").build
     return dict(inspect.signature(build).parameters)
-
-
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_loads_and_its_methods_can_be_built(preset: str, scale: str) -> None:
-    for name, run in with_preset(preset, scale)["runs"].items():
-        load(run["method"], run["numbers"])
-        assert name == run["method"] or name.startswith(run["method"] + "_")
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -83,59 +66,51 @@ def test_a_preset_says_how_it_is_used(preset: str) -> None:
 
 
 # Written by hand from the paper's tables; `datpo` is (4, 3, 4), sent-entropy, alpha 0.2 -> 0.
-EXPECTED = {
-    "a3_unclipped": {
-        "grpo_g4": {"roots": 4, "clip": "none", "epochs": 1, "minibatch_size": 256, "prompts_per_step": 64},
-        "grpo_g8": {"roots": 8, "clip": "none", "epochs": 1, "minibatch_size": 256, "prompts_per_step": 32},
-        "grpo_g16": {"clip": "none", "epochs": 1, "minibatch_size": 256},
+RELEASE = {
+    "grpo_release": {"clip": [0.2, 0.2], "checker": "datpo_release", "end_token": "untrained"},
+    "dr_grpo_release": {"truncated": "wrong", "checker": "datpo_release", "end_token": "untrained"},
+    "treerl_release": {
+        "credit": "released",
+        "aggregate": "sequence_mean",
+        "truncated": "wrong",
+        "checker": "datpo_release",
+        "end_token": "untrained",
     },
-    "off_policy": {"datpo": {}, "datpo_off_policy": {"off_policy": True}},
-    "release": {
-        "grpo_release": {"clip": [0.2, 0.2], "checker": "datpo_release", "end_token": "untrained"},
-        "dr_grpo_release": {"truncated": "wrong", "checker": "datpo_release", "end_token": "untrained"},
-        "treerl_release": {
-            "credit": "released",
-            "aggregate": "sequence_mean",
-            "truncated": "wrong",
-            "checker": "datpo_release",
-            "end_token": "untrained",
-        },
-        "attnrl_release": {"spacing": 512, "checker": "datpo_release", "end_token": "untrained"},
-        "datpo_release": {
-            "value": "branches_only",
-            "compared": "released",
-            "graded_text": "branch",
-            "checker": "datpo_release",
-            "end_token": "untrained",
-        },
+    "attnrl_release": {"spacing": 512, "checker": "datpo_release", "end_token": "untrained"},
+    "datpo_release": {
+        "value": "branches_only",
+        "compared": "released",
+        "graded_text": "branch",
+        "checker": "datpo_release",
+        "end_token": "untrained",
     },
-    "table3_forks": {
-        "datpo": {},
+}
+GROUPS = {4: {"roots": 4, "prompts_per_step": 64}, 8: {"roots": 8, "prompts_per_step": 32}, 16: {}}
+STUDIES = {
+    "figure1": {
+        f"grpo_{subset}_g{size}": {
+            **{"clip": "none", "epochs": 1, "minibatch_size": 256, "duration": {"passes": 5, "updates": 110}},
+            **{"subset": subset, **changed},
+        }
+        for subset in ("easy", "medium", "hard")
+        for size, changed in GROUPS.items()
+    },
+    "table3": {
         "datpo_random": {"fork_rule": "random"},
         "datpo_fixed_seg": {"fork_rule": "fixed-seg"},
         "datpo_atb": {"fork_rule": "atb"},
         "datpo_tok_entropy": {"fork_rule": "tok-entropy"},
     },
-    "table4_alpha": {
-        "datpo": {},
+    "table4": {
         "datpo_0_to_0": {"alpha": [0, 0]},
         "datpo_0.4_to_0": {"alpha": [0.4, 0]},
         "datpo_0.2_to_0_all_blocks": {"bonus": "all"},
         "datpo_0.2_to_0.2": {"alpha": [0.2, 0.2]},
         "datpo_0.2_to_-0.2": {"alpha": [0.2, -0.2]},
     },
-    "table7_distance": {
-        "datpo": {},
-        "datpo_tok_entropy": {"fork_rule": "tok-entropy"},
-        "datpo_tok_entropy_5": {"fork_rule": "tok-entropy-5"},
-        "datpo_tok_entropy_10": {"fork_rule": "tok-entropy-10"},
-    },
-    "table12_static": {
-        "datpo": {},
-        "datpo_static": {"roots": 6, "max_forks": 2, "max_siblings": 2, "adaptive": False},
-    },
-    "table13_embedders": {
-        "datpo": {},
+    "table9": {"datpo_off_policy": {"off_policy": True}},
+    "table12": {"datpo_static": {"roots": 6, "max_forks": 2, "max_siblings": 2, "adaptive": False}},
+    "table13": {
         "datpo_mpnet": {
             "embedder": "sentence-transformers/all-mpnet-base-v2",
             "embedder_revision": "9a3225965996d404b775526de6dbfe85d3368642",
@@ -151,24 +126,64 @@ EXPECTED = {
             "embedder_revision": "a829fd0e060bb84554da0dfd354d0de0f7712b7f",
         },
     },
-    "table14_wider": {
-        "datpo": {},
+    "table14": {
         "treerl_wider": {"roots": 4, "forks": 3, "siblings": 4},
         "attnrl_wider": {"roots": 4, "max_forks": 3, "siblings": 4},
     },
 }
 
 
-def test_every_preset_is_expected() -> None:
-    assert sorted(EXPECTED) == PRESETS
+def changes(runs: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each run has otherwise than its method's file and than `train` at the paper's scale.
+
+    What studies ask for on the way, checkpoints, is left out.
+    """
+    found = {}
+    for run, settings in runs.items():
+        usual = {**usual_numbers(settings["method"]), **plain()["train"]}
+        given = {**settings["numbers"], **settings["train"]}
+        changed = {key: value for key, value in given.items() if key not in usual or usual[key] != value}
+        found[run] = {key: value for key, value in changed.items() if key != "checkpoints"}
+    return found
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_changes_what_the_paper_changes_and_nothing_else(preset: str) -> None:
-    assert changes(preset) == EXPECTED[preset]
+def test_the_release_changes_what_the_release_changes_and_nothing_else() -> None:
+    assert PRESETS == ["release"]
+    assert changes(with_preset("release")["runs"]) == RELEASE
+    assert with_preset("release")["trainings"].keys() == RELEASE.keys()
 
 
-def test_what_the_presets_change_it_from() -> None:
+def test_the_studies_change_what_the_paper_changes_and_nothing_else() -> None:
+    studies = plain()["studies"]
+    assert {name: study["runs"].keys() for name, study in studies.items() if study["runs"]} == {
+        name: runs.keys() for name, runs in STUDIES.items()
+    }
+    trainings = plain()["trainings"]
+    for name, expected in STUDIES.items():
+        assert changes({run: trainings[run] for run in studies[name]["runs"]}) == expected
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_training_s_method_can_be_built_and_is_named_after_it(scale: str) -> None:
+    for name, run in plain(scale)["trainings"].items():
+        load(run["method"], run["numbers"])
+        assert name == run["method"] or name.startswith(run["method"] + "_")
+
+
+def test_the_rows_of_every_table_are_the_paper_s() -> None:
+    """Labels as in the published numbers, which stand beside ours."""
+    published = read_settings(ROOT / "config/published.yaml")
+    for name, study in plain()["studies"].items():
+        if name in ("table3", "table4", "table8", "table9", "table12", "table13", "table14"):
+            rows = [label or Run("", run, run).label for label, run in rows_of(plain(), name)]
+            assert sorted(rows) == sorted(published[name]), name
+        if name == "table5":
+            told = [f"{subset}, G = {size}" for subset, sizes in published[name].items() for size in sizes]
+            assert [label for label, _ in rows_of(plain(), name)] == told
+        assert study["models"] is not None, f"{name}: which of the models the paper shows is said"
+
+
+def test_what_the_studies_change_it_from() -> None:
     numbers = usual_numbers("datpo")
     assert [numbers[key] for key in ("roots", "max_forks", "max_siblings")] == [4, 3, 4]
     assert (numbers["fork_rule"], numbers["alpha"], numbers["bonus"]) == ("sent-entropy", [0.2, 0.0], "positive")
@@ -176,18 +191,32 @@ def test_what_the_presets_change_it_from() -> None:
     assert plain()["train"]["embedder"] == "Alibaba-NLP/gte-large-en-v1.5"
 
 
-@pytest.mark.parametrize(("key", "value"), [("truncated", "graded"), ("checker", "datpo_release")])
-def test_the_release_grades_in_its_own_way_and_no_other_preset_does(key: str, value: str) -> None:
-    grading = {preset: with_preset(preset)["evaluation"][key] for preset in PRESETS}
-    assert [preset for preset, chosen in grading.items() if chosen == value] == ["release"]
+def test_the_release_grades_in_its_own_way_and_nothing_else_does() -> None:
+    assert with_preset("release")["evaluation"]["truncated"] == "graded" != plain()["evaluation"]["truncated"]
+    assert with_preset("release")["evaluation"]["checker"] == "datpo_release" != plain()["evaluation"]["checker"]
 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_groups_of_every_size_make_256_responses_and_one_update(scale: str) -> None:
-    for run in with_preset("a3_unclipped", scale)["runs"].values():
+    runs = {name: run for name, run in plain(scale)["trainings"].items() if run["train"]["subset"]}
+    assert len(runs) == 9
+    for run in runs.values():
         train = run["train"]
         assert run["numbers"]["roots"] * train["prompts_per_step"] == train["minibatch_size"] == 256
         assert load("grpo", run["numbers"]).clip_range == (1.0, float("inf"))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_is_explored_is_the_paper_s_shape(scale: str) -> None:
+    explored = plain(scale)["explorations"]
+    forks = explored["forks"]["structures"].values()
+    assert {(run["numbers"][key]) for run in forks for key in ("max_forks", "max_siblings")} == {4}
+    assert {run["numbers"]["roots"] for run in forks} == {1}
+    assert explored["forks"]["repeats"] == 5
+    for name, structure in explored["tokens"]["structures"].items():
+        numbers = structure["numbers"]
+        assert numbers["roots"] == int(name.rsplit("-", 1)[1])
+        assert structure["method"] == "grpo" or (numbers["max_forks"], numbers["max_siblings"]) == (2, 2)
 
 
 class Option(NamedTuple):
@@ -216,6 +245,9 @@ def rows(page: str) -> Iterator[tuple[str | None, list[str]]]:
             yield method, [cell.strip() for cell in line.strip("|").split("|")]
 
 
+COMPUTED = ("out_of_domain", "trainings")  # what loading adds to, or makes of, what is written
+
+
 def options(page: str) -> list[Option]:
     return [
         Option(method, cells[0], key, yaml.safe_load(value), bool(bold))
@@ -242,7 +274,7 @@ def default_of(option: Option) -> Any:
         default = default[part]
     for part in reversed(path):
         value = {part: value}
-    validate({key: part for key, part in merge(plain(), value).items() if key != "out_of_domain"}, schema())
+    validate({key: part for key, part in merge(plain(), value).items() if key not in COMPUTED}, schema())
     return default
 
 

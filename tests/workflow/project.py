@@ -98,14 +98,26 @@ def copy_project(target: Path) -> Tree:
 def stubbed_project(target: Path) -> Tree:
     """A copy whose verbs write small stand-ins at once; rules, checks and configuration are the real ones.
 
-    Two runs are left of the configuration's: the others take the same ways, each with a dozen jobs.
+    Two runs and Table 2 are left of the configuration's: the others take the same ways, each with a dozen jobs.
     """
     tree = copy_project(target)
     shutil.copy(STUB, tree.root / "src/datpo/__main__.py")
     file = tree.root / "config/config.yaml"
     left_out = ("  dr_grpo:", "  treerl:", "  attnrl:")
     file.write_text("".join(line for line in file.open() if not line.startswith(left_out)))
+    without_studies(tree)
     return tree
+
+
+def without_studies(tree: Tree) -> None:
+    """Leave Table 2 alone of a copy's studies, and nothing of the rest of the paper's."""
+    for file in [*tree.root.glob("config/studies/*.yaml"), *tree.root.glob("config/explorations/*.yaml")]:
+        if file.stem != "table2":
+            file.unlink()
+    scale = tree.root / "config/scales/ci.yaml"
+    before, rest, _ = scale.read_text(encoding="utf-8").partition("# The paper's other tables and figures.")
+    assert rest
+    scale.write_text(before, encoding="utf-8")
 
 
 def stand_in_conda(home: Path) -> Path:

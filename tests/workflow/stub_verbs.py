@@ -98,7 +98,7 @@ def stopped(state: Path) -> None:
 
 
 def tables(options: dict[str, list[str]]) -> None:
-    for name in ("table2.csv", "table2_scores.csv", "table2_differences.csv", "table2.md", "table2.tex"):
+    for name in ("table2.csv", "table2_scores.csv", "table2_differences.csv", "table2.md", "table2.tex", "table2.html"):
         write(Path(options["out"][0]) / name, "\n".join(options["metrics"]))
 
 

@@ -19,13 +19,15 @@ PROJECT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = sorted(path.stem for path in (PROJECT / "envs").glob("*.yaml"))
 RULE_FILES = [PROJECT / "Snakefile", *(PROJECT / "rules").rglob("*.smk")]
 
+FIGURES = (1, 2, 4, 5, 6, 7, 8, 9, 10, 11)
+FIGURE_VERBS = ("figure-passk", "figure-curves", "figure-gained", *(f"figure{number}" for number in FIGURES))
 # The environment of each verb's rule.
 VERBS_OF = {
     "data": ("config", "data", "fetch-model", "fetch-embedder", "out-of-domain-questions"),
-    "learn": ("pretrain", "train", "sample", "segment", "credit"),
+    "learn": ("pretrain", "train", "sample", "explore", "segment", "credit", "view", "figure3"),
     "score": ("score", "metrics", "difficulty", "grade"),
     "evaluate": ("out-of-domain-prompts", "out-of-domain"),
-    "report": ("table2", "budgets", "card", "checkers", "figure-passk", "figure-curves"),
+    "report": ("table2", "table", "fork-table", "budgets", "card", "checkers", "theory", "trace", *FIGURE_VERBS),
 }
 
 

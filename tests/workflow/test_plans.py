@@ -15,8 +15,7 @@ METHODS = ("grpo", "dr_grpo", "treerl", "attnrl", "datpo")
 def test_a_small_scale_trains_every_method_from_a_pretrained_model(copy: Tree, scale: str) -> None:
     plan = copy.plan("--config", f"scale={scale}")
     assert plan["pretrain"] == 1
-    assert {plan[f"train_{method}"] for method in METHODS} == {1}
-    assert plan["metrics"] == 18
+    assert {f"train_{method}" for method in METHODS} <= set(plan)
     assert plan["split_by_difficulty"] == 1
     assert not {"fetch_model", "fetch_embedder"} & set(plan)
 
@@ -33,9 +32,12 @@ def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree
 def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) -> None:
     plan = copy.plan("--config", "scale=paper")
     assert plan == copy.plan("--profile", "slurm")
+    assert plan["fetch_model"] == 3
+    assert (plan["train_grpo"], plan["train_datpo"]) == (2 + 9, 2 + 4 + 5 + 1 + 1 + 3)
+    plan = copy.plan("--config", "scale=paper", "--", "table2")
     assert plan["fetch_model"] == plan["train_grpo"] == plan["train_datpo"] == 2
     assert plan["fetch_embedder"] == 1  # only DATPO measures diversity
-    assert plan["sample"] == 2 * (6 * 5 + 1)
+    assert plan["sample"] == 2 * 6 * 5
 
 
 def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree) -> None:
@@ -44,7 +46,7 @@ def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree) -> N
     said = copy.snakemake(*asked, fails=True)
     assert said.rstrip().endswith("add `scale: paper` to your file, or --config scale=paper")
     assert "scale: paper" in copy.snakemake(*asked, "--config", "scale=paper")
-    assert copy.plan("--configfile", "mine.yaml", "-j", "3")["train_grpo"] == 1
+    assert copy.plan("--configfile", "mine.yaml", "-j", "3", "--", "table2")["train_grpo"] == 1
 
 
 def test_it_can_be_started_from_another_folder(copy: Tree, tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_with_one_duration_there_is_no_table_of_equal_budgets(copy: Tree) -> Non
 
 
 def test_several_seeds_train_each_run_as_often(copy: Tree) -> None:
-    plan = copy.plan("--config", "seeds=[0,1,2]")
+    plan = copy.plan("--config", "seeds=[0,1,2]", "--", "table2")
     assert plan["train_grpo"] == plan["train_datpo"] == 3
     assert plan["pretrain"] == 1
 

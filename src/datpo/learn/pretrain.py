@@ -34,7 +34,7 @@ from datpo.learn.prompts import prompt_text
 from datpo.learn.tokenizer import build_tokenizer
 from datpo.progress import ProgressLines
 
-CONTEXT = 256  # positions: several times the longest puzzle with its answer
+CONTEXT = 512  # positions: the longest multiple-choice prompt, in this tokenizer, with its answer
 WARMUP = 10  # steps over which the learning rates rise
 
 Optimizers = tuple[torch.optim.Optimizer, ...]

@@ -17,6 +17,18 @@ from datpo.search.localisation import (
 )
 
 
+def level_statistics(trees: Sequence[RolloutTree]) -> dict[str, dict[str, int]]:
+    """By level of difficulty how many problems there were, how many leaves, and how many problems had a right one."""
+    levels: dict[str, dict[str, int]] = {}
+    for tree in trees:
+        level = "none" if tree.problem.level is None else str(tree.problem.level)
+        row = levels.setdefault(level, {"problems": 0, "leaves": 0, "solved": 0})
+        row["problems"] += 1
+        row["leaves"] += len(tree.branches)
+        row["solved"] += int(tree.rewards_L.max() > 0)
+    return dict(sorted(levels.items()))
+
+
 def tree_statistics(trees: Sequence[RolloutTree]) -> dict[str, float]:
     """Rewards, sizes and texts' ends; `reward` is that of the base rollouts, whatever was forked from them."""
     rewards = [tree.rewards_L for tree in trees]

@@ -33,7 +33,7 @@ from datpo.learn.minibatch import credited
 from datpo.learn.policy import Policy, load_policy, save_policy
 from datpo.learn.prompts import prompts_of
 from datpo.learn.state import REACHED, RunState, forget_states, load_state, run_folder, save_state
-from datpo.learn.statistics import fork_statistics, tree_statistics
+from datpo.learn.statistics import fork_statistics, level_statistics, tree_statistics
 from datpo.learn.stop import Stop
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.learn.validation import Validation
@@ -51,10 +51,10 @@ def train(config: Path, problems: Path, validation: list[Path], model: Path, wor
     """Train `model` on `problems` as the run's `config` says; publish checkpoint `out` and step log `log`.
 
     With `validate_every` the problems in the one file of `validation` are sampled at intervals and scores logged; the
-    checkpoint that is published is the last one, whatever they say. Where the duration names several units, the
-    checkpoint of the step that first spends each is published beside it, in a folder of its name. Everything needed to
-    go on lies below `work`. SIGTERM ends the run after the step under way, with a state on disk and exit code 143, so
-    that the workflow's retry continues it.
+    checkpoint that is published is the last one, whatever they say. Beside it, in folders of their names, stand those
+    of the steps that first spend each unit of a duration of several, and each amount of `checkpoints`. Everything
+    needed to go on lies below `work`. SIGTERM ends the run after the step under way, with a state on disk and exit code
+    143, so that the workflow's retry continues it.
     """
     settings = read_settings(config)
     held_out = [problem for file in validation for problem in load_problems(file)]
@@ -79,8 +79,8 @@ def train(config: Path, problems: Path, validation: list[Path], model: Path, wor
                 "problems are too hard or too easy for the model, or max_new_tokens too few for an answer"
             )
         row["reached"] = sorted(run.duration.reached(state) - spent)
-        for unit in row["reached"] if len(run.duration.amounts) > 1 else ():
-            with whole_folder(folder / REACHED / unit) as target:
+        for name in filter(run.duration.kept, row["reached"]):
+            with whole_folder(folder / REACHED / name) as target:
                 save_policy(run.policy, target)
         training_log.add(row)
         bar.advance(100 * (run.duration.fraction(state) - before), note=f"reward {row['reward']:.2f}")
@@ -115,8 +115,9 @@ class Run:
         self.settings, self.trees = settings, trees
         self.seed = int(identity["seed"])
         self.method: Method = load(identity["method"], config["method"])
-        self.duration = Duration({unit: float(amount) for unit, amount in settings["duration"].items()})
         self.problems = chosen_problems(problems, settings["problems"])
+        amounts = {unit: float(amount) for unit, amount in settings["duration"].items()}
+        self.duration = Duration(amounts, len(self.problems), settings["checkpoints"])
         accelerator = Accelerator(mixed_precision=PRECISIONS[settings["precision"]])
         optimizer = torch.optim.AdamW(
             policy.model.parameters(),
@@ -188,6 +189,7 @@ class Run:
             "step": state.step,
             **self._validated(state),
             **tree_statistics(trees),
+            "levels": level_statistics(trees),
             **fork_statistics(trees, credits, of_trees),
             **report,
             "fraction": progress.fraction,
@@ -214,14 +216,15 @@ class Run:
         Off policy, the base rollouts were sampled in the step before, and those of the next step are sampled here.
         """
         waiting = sum(tree.generated_tokens for tree in state.planted)
+        fraction = self.duration.fraction(state)
         with self.learner.accelerator.autocast():  # as the update will: the ratio starts at 1
             planted = under_way(state.planted, state.step)
             if not planted:
                 planted = self.rollouts.plant(self.method, self._next_problems(state, state.step), self.seed)
             state.statistics = self.method.remember([growing.tree for growing in planted], state.statistics)
-            progress = Progress(state.step, self.duration.fraction(state), state.statistics)
+            progress = Progress(state.step, fraction, state.statistics)
             following: list[Growing] = []
-            if self.method.off_policy and not self.duration.over(replace(state, step=state.step + 1)):
+            if self.method.off_policy and not self.duration.over(replace(state, step=state.step + 1, planted=[])):
                 following = self._next_problems(state, state.step + 1)
             trees, following = self.rollouts.fork(self.method, planted, progress, self.seed, following)
         state.planted = [growing.tree for growing in following]

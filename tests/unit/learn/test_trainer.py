@@ -37,6 +37,7 @@ def settings(method, duration, numbers=None, **train_settings):
         "method": {**NUMBERS[method], **(numbers or {})},
         "train": {
             "duration": duration,
+            "checkpoints": {},
             "problems": None,
             "length_limit": "branch",
             "truncated": "graded",
