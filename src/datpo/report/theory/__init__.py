@@ -1,0 +1,1 @@
+"""The paper's two theorems (appendix A), in numbers."""
