@@ -1,0 +1,1 @@
+"""Rollout trees to look at: pages for a browser, and a picture."""
