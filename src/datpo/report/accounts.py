@@ -55,13 +55,15 @@ def accounts(results: Results, training: Sequence[Training]) -> dict[Run, Accoun
     for run, seed in sorted(scored - set(logs), key=str):
         raise InputError(f"{run} seed {seed}: no training log given for its metrics; add its metrics.jsonl")
     return {
-        run: _account([log.until(results.at) for log in training if log.run == run])
+        run: account([log.until(results.at) for log in training if log.run == run])
         for run in results.runs
         if run.method != "base"
     }
 
 
-def _account(steps: Sequence[pd.DataFrame]) -> Account:
+def account(steps: Sequence[pd.DataFrame]) -> Account:
+    """What a run took, from the steps of each of its seeds."""
+
     def per_question(column: str) -> float:
         return float(np.mean([np.average(frame[column], weights=frame["prompts"]) for frame in steps]))
 

@@ -10,7 +10,7 @@ from datpo.report.runs import Results, Run, benchmark_label
 from datpo.report.scores import Column, Score, column_k, difference
 
 EVEN = 0.05  # budgets further apart than this are no equal budgets
-READING = (
+SCORES = (
     "Values are percent. avg@k is the share of right samples and pass@k the unbiased estimate (Chen et al. "
     "2021), both from all n samples of a problem, averaged over problems; with several seeds, the mean over "
     "seeds. The average weighs every benchmark the same.",
@@ -18,7 +18,10 @@ READING = (
     "what other problems would change, not what other training seeds would. Where all problems agree the bootstrap "
     "has nothing to draw from and the interval has no width. ± is the standard deviation between training seeds.",
     "Bold: above every other run of the model, each paired difference having a 95 % interval without 0 (not "
-    "corrected for the number of comparisons).",
+    "corrected for the number of comparisons). Underlined: where one is bold, above all others in the same way.",
+)
+READING = (
+    *SCORES,
     "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
     "so that a large benchmark weighs more than in the average.",
     "The untrained Base has no training budget. Budgets are means over seeds. Generated tokens count a shared prefix "
@@ -36,9 +39,7 @@ def table_notes(
     """The notes of Table 2, one paragraph each, as plain text."""
     return [
         _scale(results, paper),
-        *(_benchmark(results, benchmark) for benchmark in results.benchmarks),
-        _lost(results),
-        *_versions(results),
+        *sample_notes(results),
         _seeds(results),
         *READING,
         *_uneven_budgets(results, costs),
@@ -51,6 +52,23 @@ def table_notes(
     ]
 
 
+def sample_notes(results: Results) -> list[str]:
+    """How the samples behind the scores were drawn and graded, and what was lost on the way."""
+    return [
+        *(_benchmark(results, benchmark) for benchmark in results.benchmarks),
+        _lost(results),
+        *_versions(results),
+    ]
+
+
+def other_scale(scale: str) -> str:
+    """Why the paper's numbers do not stand in a table of another scale."""
+    return (
+        f"Scale: {scale}, which is not the paper's: models, problems and budgets are others, so "
+        "these numbers are not to be compared with the paper's, which are left out."
+    )
+
+
 def _scale(results: Results, paper: Paper) -> str:
     if results.scale == "paper":
         unknown = [model for model in results.models if not paper.knows(model)]
@@ -61,10 +79,7 @@ def _scale(results: Results, paper: Paper) -> str:
             "Scale: paper. Beside our value stands the paper's, and ours minus the paper's in parentheses; "
             f"the paper publishes one training seed and no intervals.{less}"
         )
-    return (
-        f"Scale: {results.scale}, which is not the paper's: models, problems and budgets are others, so "
-        "these numbers are not to be compared with the paper's, which are left out."
-    )
+    return other_scale(results.scale)
 
 
 def _benchmark(results: Results, benchmark: str) -> str:
@@ -115,16 +130,27 @@ def _seeds(results: Results) -> str:
 
 
 def _uneven_budgets(results: Results, costs: Mapping[Run, Account]) -> list[str]:
-    found = []
-    for model in results.models:
-        tokens = {run: costs[run].generated_tokens for run in results.of_model(model) if run in costs}
-        if not tokens:
-            continue
-        least, most = min(tokens, key=tokens.__getitem__), max(tokens, key=tokens.__getitem__)
-        apart = tokens[most] / tokens[least] - 1
-        if apart > EVEN:
-            found.append(
-                f"{model}: budgets are not equal: {most.label} generated {100 * apart:.0f} % more tokens in "
-                f"training than {least.label}."
-            )
-    return found
+    return [
+        note
+        for model in results.models
+        for note in uneven_budgets(
+            model, {run.label: costs[run].generated_tokens for run in results.of_model(model) if run in costs}
+        )
+    ]
+
+
+def uneven_budgets(model: str, tokens: Mapping[str, float]) -> list[str]:
+    """Which row was trained on most and which on fewest tokens, if not all on about as many.
+
+    Args:
+        model: whose rows these are.
+        tokens: generated in training, by row.
+    """
+    if not tokens:
+        return []
+    least, most = min(tokens, key=tokens.__getitem__), max(tokens, key=tokens.__getitem__)
+    apart = tokens[most] / tokens[least] - 1
+    if apart <= EVEN:
+        return []
+    told = f"{most} generated {100 * apart:.0f} % more tokens in training than {least}"
+    return [f"{model}: budgets are not equal: {told}."]

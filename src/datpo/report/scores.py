@@ -17,11 +17,12 @@ import numpy as np
 
 from datpo.core.seeds import generator
 from datpo.evaluate.bootstrap import Floats, Interval, paired_difference
-from datpo.report.runs import Results, Run
+from datpo.report.runs import Result, Results, Run
 
-Metric = Literal["avg", "pass"]
-METRICS: tuple[Metric, ...] = ("avg", "pass")
+Metric = Literal["avg", "pass", "maj"]
+METRICS: tuple[Metric, ...] = ("avg", "pass")  # of Table 2
 Column = tuple[str | None, Metric]  # benchmark (None: the average over benchmarks) and metric
+Mark = Literal["best", "second", ""]
 
 
 class Score(NamedTuple):
@@ -30,12 +31,13 @@ class Score(NamedTuple):
     Attributes:
         interval: the mean over seeds, and its 95 % interval over problems.
         spread: standard deviation between seeds; None for one seed.
-        best: whether every other run of the model is below it by more than the interval of the difference.
+        mark: `best` if every other run of the model is below it by more than the interval of the difference;
+            `second` if one is best and all others are as surely below this.
     """
 
     interval: Interval
     spread: float | None
-    best: bool
+    mark: Mark = ""
 
 
 class Difference(NamedTuple):
@@ -60,16 +62,16 @@ def column_k(results: Results, column: Column) -> int | None:
     return ks.pop() if len(ks) == 1 else None
 
 
-def scores(results: Results) -> dict[tuple[Run, Column], Score]:
-    """What every run reaches in every column."""
+def scores(results: Results, shown: Sequence[Column]) -> dict[tuple[Run, Column], Score]:
+    """What every run reaches in every column that is shown."""
     found: dict[tuple[Run, Column], Score] = {}
     for model in results.models:
         runs = results.of_model(model)
-        for column in columns(results):
+        for column in shown:
             strata = {run: _strata(results, run, column) for run in runs}
-            best = _best(results, strata)
+            marks = _marks(results, strata)
             for run in runs:
-                found[run, column] = _score(results, strata[run], best == run)
+                found[run, column] = _score(results, strata[run], marks.get(run, ""))
     return found
 
 
@@ -85,19 +87,28 @@ def _strata(results: Results, run: Run, column: Column) -> list[Floats]:
     return [100 * np.array([list(seed.values()) for seed in seed_values(results, run, name, metric)]) for name in named]
 
 
-def _score(results: Results, strata: Sequence[Floats], best: bool) -> Score:
+def _score(results: Results, strata: Sequence[Floats], mark: Mark) -> Score:
     seeds_S = np.mean([values_SP.mean(axis=1) for values_SP in strata], axis=0)
     spread = float(np.std(seeds_S, ddof=1)) if len(seeds_S) > 1 else None
     interval = stratified([values_SP.mean(axis=0) for values_SP in strata], *results.bootstrap)
-    return Score(interval, spread, best)
+    return Score(interval, spread, mark)
 
 
-def _best(results: Results, strata: Mapping[Run, Sequence[Floats]]) -> Run | None:
-    """The run above all others, if the interval of its difference to each of them says so."""
-    top = max(strata, key=lambda run: float(np.mean([values_SP.mean() for values_SP in strata[run]])))
-    others = [run for run in strata if run != top]
-    supported = bool(others) and all(_ahead(results, strata[top], strata[run]).low > 0 for run in others)
-    return top if supported else None
+def _marks(results: Results, strata: Mapping[Run, Sequence[Floats]]) -> dict[Run, Mark]:
+    """The best and the second best run, as far as the intervals of their differences to all below say so."""
+
+    def mean(run: Run) -> float:
+        return float(np.mean([values_SP.mean() for values_SP in strata[run]]))
+
+    ordered = sorted(strata, key=mean, reverse=True)
+    marks: dict[Run, Mark] = {}
+    places: tuple[Mark, ...] = ("best", "second")
+    for place, (mark, run) in enumerate(zip(places, ordered, strict=False)):
+        below = ordered[place + 1 :]
+        if not below or not all(_ahead(results, strata[run], strata[other]).low > 0 for other in below):
+            break
+        marks[run] = mark
+    return marks
 
 
 def _ahead(results: Results, ours: Sequence[Floats], theirs: Sequence[Floats]) -> Interval:
@@ -108,9 +119,15 @@ def _ahead(results: Results, ours: Sequence[Floats], theirs: Sequence[Floats]) -
 
 
 def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> list[Mapping[str, float]]:
-    """For every seed of a run avg@k or pass@k by problem, as fractions, problems in ascending order of id."""
-    k = 1 if metric == "avg" else results.table_k(benchmark)
-    return [dict(sorted(result.at_k(k).items())) for result in results.of(run, benchmark)]
+    """For every seed of a run its score by problem, as fractions, problems in ascending order of id."""
+    k = results.table_k(benchmark)
+    return [dict(sorted(_of_problems(result, metric, k).items())) for result in results.of(run, benchmark)]
+
+
+def _of_problems(result: Result, metric: Metric, k: int) -> Mapping[str, float]:
+    if metric == "maj":
+        return {str(row["problem"]): float(row["maj"][str(k)]) for row in result.document["per_problem"]}
+    return result.at_k(1 if metric == "avg" else k)
 
 
 def stratified(strata: Sequence[Floats], draws: int, seed: int) -> Interval:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from datpo.core.files import whole_file
 from datpo.evaluate.bootstrap import Interval
 from datpo.report.accounts import Account, accounts
-from datpo.report.markup import (
-    booktabs,
-    interval_text,
-    latex,
-    latex_score,
-    markdown,
-    markdown_score,
-    pipe_table,
-)
 from datpo.report.notes import table_notes
 from datpo.report.paper import Paper, load_paper
 from datpo.report.runs import Results, Run, benchmark_label, load_results
@@ -34,6 +24,7 @@ from datpo.report.scores import (
     differences,
     scores,
 )
+from datpo.report.sheet import Cell, Content, Part, write_sheet, write_text
 from datpo.report.training import load_training
 
 ACCOUNT_COLUMNS = (
@@ -51,7 +42,9 @@ ACCOUNT_DIGITS = {
     "zero_signal": 4,
     "seconds": 1,
 }
-Grid = list[list[str]]
+RATES_HEADING = "Samples cut off / without an answer / that repeat another of their problem, in percent"
+DIFFERENCES_HEADING = "Paired differences in points, with 95 % intervals"
+Rows = list[list[Content]]
 
 
 @dataclass(frozen=True)
@@ -78,8 +71,8 @@ class Table:
 def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) -> None:
     """Put all runs side by side: what they score, how sure that is, and what their training took.
 
-    Writes `table2.csv`, `table2_scores.csv` (every score with how it was made), `table2_differences.csv`, `table2.md`
-    and `table2.tex` (booktabs) into a folder.
+    Writes `table2.csv`, `table2_scores.csv` (every score with how it was made), `table2_differences.csv`, `table2.md`,
+    `table2.tex` (booktabs) and `table2.html` into a folder.
 
     Args:
         metrics: metrics files of all runs (the base model's too), seeds and benchmarks.
@@ -93,23 +86,38 @@ def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) ->
     results = load_results(metrics)
     table = Table(
         results,
-        scores(results),
+        scores(results, columns(results)),
         accounts(results, load_training(logs)),
         differences(results),
         load_paper(published),
     )
     notes = table_notes(results, table.scores, table.costs, table.paper)
     out = Path(out)
-    _write(out / "table2.csv", _wide(table).to_csv(index=False))
-    _write(out / "table2_scores.csv", score_rows(results).to_csv(index=False))
-    _write(out / "table2_differences.csv", _long(table).to_csv(index=False))
-    _write(out / "table2.md", _markdown(table, notes))
-    _write(out / "table2.tex", _latex(table, notes))
+    write_text(out / "table2.csv", _wide(table).to_csv(index=False))
+    write_text(out / "table2_scores.csv", score_rows(results).to_csv(index=False))
+    write_text(out / "table2_differences.csv", _long(table).to_csv(index=False))
+    write_sheet(out / "table2", f"Benchmarks at scale {results.scale}{_equal(results)}", _parts(table), notes)
 
 
-def _write(path: Path, text: str) -> None:
-    with whole_file(path) as handle:
-        handle.write(text)
+def _equal(results: Results) -> str:
+    return f", at equal {results.at}" if results.at else ""
+
+
+def _parts(table: Table) -> list[Part]:
+    def header(titles: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [("", "model"), ("", "run"), *titles]
+
+    account = [("", name) for name in ACCOUNT_COLUMNS]
+    benchmarks = [("", benchmark_label(name)) for name in table.results.benchmarks]
+    parts = [
+        Part("", header(_titles(table, "Average")), _score_rows(table)),
+        Part("What each training took", header(account), _account_rows(table)),
+        Part(RATES_HEADING, header(benchmarks), _rate_rows(table)),
+    ]
+    if table.differences:
+        differences = _difference_rows(table)
+        parts.append(Part(DIFFERENCES_HEADING, header(_titles(table, "all")), differences))
+    return parts
 
 
 def _wide(table: Table) -> pd.DataFrame:
@@ -130,13 +138,13 @@ def _wide(table: Table) -> pd.DataFrame:
 
 def _score_fields(table: Table, run: Run, column: Column) -> dict[str, object]:
     """The parts of a cell by the end of their column's name."""
-    (value, low, high), spread, best = table.scores[run, column]
+    (value, low, high), spread, mark = table.scores[run, column]
     fields: dict[str, object] = {
         "": round(value, 1),
         "_low": round(low, 1),
         "_high": round(high, 1),
         "_seed_sd": None if spread is None else round(spread, 1),
-        "_best": best,
+        "_best": mark == "best",
         "_k": column_k(table.results, column) or "",
     }
     if table.results.scale == "paper":
@@ -163,24 +171,23 @@ def _long(table: Table) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=header).rename(columns={"value": "difference"})
 
 
-def _score_rows(table: Table, show: Callable[[Score, float | None], str], plain: Callable[[str], str]) -> Grid:
+def _score_rows(table: Table) -> Rows:
     return [
         [
-            plain(run.model),
-            plain(run.label),
-            *(show(table.scores[run, column], table.published(run, column)) for column in columns(table.results)),
+            run.model,
+            run.label,
+            *(Cell(table.scores[run, column], table.published(run, column)) for column in columns(table.results)),
         ]
         for run in table.results.runs
     ]
 
 
-def _account_rows(table: Table, plain: Callable[[str], str]) -> Grid:
-    rows = []
+def _account_rows(table: Table) -> Rows:
+    rows: Rows = []
     for run in table.results.runs:
         cost = table.costs.get(run)
-        cells = ["–"] * (len(ACCOUNT_COLUMNS) - 1) if cost is None else _account_cells(cost)
-        seeds = str(len(table.results.seeds(run)))
-        rows.append([plain(text) for text in [run.model, run.label, seeds, *cells]])
+        cells = [None] * (len(ACCOUNT_COLUMNS) - 1) if cost is None else _account_cells(cost)
+        rows.append([run.model, run.label, str(len(table.results.seeds(run))), *cells])
     return rows
 
 
@@ -204,59 +211,19 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _rate_rows(table: Table) -> Grid:
+def _rate_rows(table: Table) -> Rows:
     rows = rate_rows(table.results)
-    return [[markdown(run.model), markdown(run.label), *rows[run]] for run in table.results.runs]
+    return [[run.model, run.label, *rows[run]] for run in table.results.runs]
 
 
-def _difference_rows(table: Table, show: Callable[[str], str], plain: Callable[[str], str]) -> Grid:
-    rows: dict[tuple[Run, Run], list[str]] = {}
+def _difference_rows(table: Table) -> Rows:
+    rows: dict[tuple[Run, Run], list[Content]] = {}
     for found in table.differences:
-        head = [plain(found.run.model), plain(f"{found.run.label} − {found.against.label}")]
-        cell = show(interval_text(found.interval))
-        rows.setdefault((found.run, found.against), head).append(cell)
+        head: list[Content] = [found.run.model, f"{found.run.label} − {found.against.label}"]
+        rows.setdefault((found.run, found.against), head).append(found.interval)
     return list(rows.values())
 
 
 def _titles(table: Table, last: str) -> list[tuple[str, str]]:
     titles = [table.title(column) for column in columns(table.results)]
     return [*titles[: -len(METRICS)], *((last, name) for _, name in titles[-len(METRICS) :])]
-
-
-def _markdown(table: Table, notes: Sequence[str]) -> str:
-    def heads(last: str) -> list[str]:
-        return ["model", "run", *(markdown(" ".join(title)) for title in _titles(table, last))]
-
-    parts = [
-        f"# Benchmarks at scale {markdown(table.results.scale)}" + _equal(table.results),
-        pipe_table(heads("Average"), _score_rows(table, markdown_score, markdown), 2),
-        "## What each training took",
-        pipe_table(["model", "run", *ACCOUNT_COLUMNS], _account_rows(table, markdown), 2),
-        "## Samples cut off / without an answer / that repeat another of their problem, in percent",
-        pipe_table(["model", "run", *map(benchmark_label, table.results.benchmarks)], _rate_rows(table), 2),
-    ]
-    if table.differences:
-        parts += ["## Paired differences in points, with 95 % intervals"]
-        parts += [pipe_table(heads("all"), _difference_rows(table, str, markdown), 2)]
-    parts += ["## Notes", "\n".join(f"- {markdown(note)}" for note in notes)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _equal(results: Results) -> str:
-    return f", at equal {results.at}" if results.at else ""
-
-
-def _latex(table: Table, notes: Sequence[str]) -> str:
-    def heads(last: str) -> list[tuple[str, str]]:
-        titles = [(latex(group), latex(name)) for group, name in _titles(table, last)]
-        return [("", "Model"), ("", "Run"), *titles]
-
-    account = [("", name) for name in ("Model", "Run", *ACCOUNT_COLUMNS)]
-    parts = [
-        "% needs \\usepackage{booktabs}",
-        booktabs(heads("Average"), _score_rows(table, latex_score, latex), 2),
-        booktabs(account, _account_rows(table, latex), 2),
-    ]
-    if table.differences:
-        parts.append(booktabs(heads("all"), _difference_rows(table, latex, latex), 2))
-    return "\n\n".join([*parts, *(latex(note) for note in notes)]) + "\n"

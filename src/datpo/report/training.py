@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
 from datpo.core.errors import InputError
 from datpo.core.files import read_jsonl
+from datpo.core.kinds import OBJECT, Kinds, check_kinds, map_of, whole
 from datpo.report.runs import Run
 
 LOGGED = (
@@ -18,6 +20,17 @@ LOGGED = (
     *("prompts", "leaves", "trained_tokens", "reached", "tokens_per_question", "updates", "total_tokens"),
     *("total_updates", "seconds"),
 )
+SPENT = {"steps": "step", "tokens": "total_tokens", "updates": "total_updates"}  # the column of each unit
+WORDS = {"steps": "steps", "tokens": "generated tokens", "updates": "updates"}
+LEVEL: Kinds = dict.fromkeys(("problems", "leaves", "solved"), whole())
+
+
+class AtLevel(NamedTuple):
+    """What was rolled out for the problems of one level."""
+
+    problems: int
+    leaves: int
+    solved: int  # problems with a right leaf
 
 
 @dataclass(frozen=True)
@@ -41,6 +54,40 @@ class Training:
         if not any(there):
             raise InputError(f"{self.path}: no step of this log says that it reached its {at}")
         return self.steps.iloc[: there.index(True) + 1]
+
+    def spent(self, unit: str, at: str | None = None) -> float:
+        """How many steps, tokens or updates it took to a checkpoint on the way, or (None) to the end.
+
+        Raises:
+            InputError: an unknown unit, or a checkpoint that the training never came to.
+        """
+        if unit not in SPENT:
+            raise InputError(f"{self.path}: no column of this log counts {unit!r}; known are {', '.join(SPENT)}")
+        return float(self.until(at)[SPENT[unit]].iloc[-1])
+
+    def levels(self, share: float = 1.0) -> dict[str, AtLevel]:
+        """Problems, leaves and solved problems by level, summed over the last `share` of the steps.
+
+        Levels ascend; problems without one are under "none", at the end.
+
+        Raises:
+            InputError: a step does not say.
+        """
+        sums: dict[str, list[int]] = {}
+        rows = self.steps.iloc[-max(1, round(share * len(self.steps))) :].to_dict("records")
+        for row in rows:
+            place = f"{self.path}: step {row['step']}"
+            check_kinds(place, row, {"levels": map_of(OBJECT)})
+            for level, counts in row["levels"].items():
+                check_kinds(f"{place}: level {level}", counts, LEVEL)
+                before = sums.setdefault(level, [0] * len(LEVEL))
+                sums[level] = [total + counts[key] for total, key in zip(before, LEVEL, strict=True)]
+        return {level: AtLevel(*sums[level]) for level in sorted(sums, key=in_order_of_levels)}
+
+
+def in_order_of_levels(level: str) -> tuple[float, str]:
+    """A sort key: levels ascend, what is no number stands behind."""
+    return (float(level) if level.isdecimal() else float("inf"), level)
 
 
 def load_training(paths: Iterable[Path]) -> list[Training]:

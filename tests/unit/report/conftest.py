@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
 from datpo.evaluate.metrics import pass_at_k
 from datpo.report.tables import table2
@@ -81,7 +82,8 @@ class Folder:
                 for name, c, value in zip(names, correct, elected, strict=True)
             ],
         }
-        path = self.root / model / method / run / f"seed{seed}" / "metrics" / f"{benchmark}.json"
+        folder = self.root / model / method / run / f"seed{seed}" / (f"at-{header['at']}" if "at" in header else "")
+        path = folder / "metrics" / f"{benchmark}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(document))
         self.metrics.append(path)
@@ -139,3 +141,14 @@ def make(tmp_path):
         return out
 
     return make
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that a test draws, kept open to be read."""
+    figures = []
+    close = pyplot.close
+    monkeypatch.setattr(pyplot, "close", figures.append)
+    yield figures
+    for figure in figures:
+        close(figure)

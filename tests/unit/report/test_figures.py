@@ -1,24 +1,14 @@
 """Figures: what their lines show, and that both files appear."""
 
-import xml.etree.ElementTree as ET
-
 import numpy as np
 import pytest
-from matplotlib import image
 
 from datpo.core.errors import InputError
 from datpo.report.figures import learning_curves, mean_curve, pass_at_k_figure, pass_curve, smoothed
 from datpo.report.runs import Run, load_results
 from datpo.report.style import looks
 from datpo.report.training import load_training
-
-
-def assert_drawn(png):
-    pixels = image.imread(png)[..., :3]
-    assert min(pixels.shape[:2]) > 200
-    assert pixels.std() > 0.05
-    text = "".join(ET.parse(png.with_suffix(".svg")).getroot().itertext())
-    return text
+from tests.unit.report.drawing import assert_drawn, lines, panels
 
 
 def test_pass_curve_averages_seeds_and_does_not_pour_them_together(golden):
@@ -82,6 +72,29 @@ def test_learning_curves_name_runs_and_quantities(folder, tmp_path):
         assert word in text
 
 
+@pytest.mark.parametrize(("against", "end"), [("steps", 9), ("tokens", 10_000), ("hours", 1 / 60)])
+def test_learning_curves_end_where_training_did(folder, tmp_path, drawn, against, end):
+    # 10 steps of 1,000 tokens and 6 s: the log's last step is 9, at 60 s.
+    folder.add_log()
+    learning_curves(folder.logs, tmp_path / "curves.png", against)
+    for panel in panels(drawn[0]):
+        assert lines(panel)["GRPO"][-1][0] == pytest.approx(end)
+
+
+def test_learning_curves_show_what_all_logs_have_and_some_a_number_of(folder, tmp_path, drawn):
+    folder.add_log(grad_norm=2.5, ratio_mean=None, sampler_gap=0.5)
+    folder.add_log(method="datpo", grad_norm=1.5, ratio_mean=None)
+    learning_curves(folder.logs, tmp_path / "curves.png")
+    shown = {panel.get_title(): panel for panel in panels(drawn[0])}
+    assert "mean ratio" not in shown and "gap to the sampler (nats)" not in shown
+    assert {name: points[0][1] for name, points in lines(shown["gradient norm"]).items()} == {"GRPO": 2.5, "DATPO": 1.5}
+
+
+def test_learning_curves_against_something_else_are_refused(folder, tmp_path):
+    with pytest.raises(InputError, match="steps, tokens, hours, not 'days'"):
+        learning_curves([folder.add_log()], tmp_path / "curves.png", "days")
+
+
 def test_learning_curves_need_the_log_of_a_trained_run(folder, tmp_path):
     with pytest.raises(InputError, match="no training logs"):
         learning_curves([folder.add_log(method="base")], tmp_path / "curves.png")
@@ -92,6 +105,28 @@ def test_a_log_at_another_kind_of_place_is_named(tmp_path):
     path.write_text("{}\n")
     with pytest.raises(InputError, match="MODEL/METHOD/RUN/seedN"):
         learning_curves([path], tmp_path / "curves.png")
+
+
+def test_pass_at_k_figure_draws_the_curves(golden, tmp_path, drawn):
+    pass_at_k_figure(golden.metrics, tmp_path / "passk.png")
+    moves, hard = panels(drawn[0])
+    # see above; base has 0 and 2 of 4: pass@2 of the latter is 1 - 1/6
+    assert lines(moves)["GRPO"] == [[1, pytest.approx(62.5)], [2, pytest.approx(250 / 3)], [4, pytest.approx(100)]]
+    assert lines(moves)["Base"] == [[1, pytest.approx(25)], [2, pytest.approx(125 / 3)], [4, pytest.approx(50)]]
+    assert lines(hard)["Base"][0] == [1, pytest.approx(12.5)]
+
+
+def test_a_legend_of_ten_long_names_lies_above_the_panels(folder, tmp_path, drawn):
+    for number in range(9):
+        folder.add_metrics([1, 2], method="datpo", run=f"datpo_of_a_name_that_is_long_and_longer_still_{number}")
+    folder.add_metrics([0, 1], method="base")
+    pass_at_k_figure(folder.metrics, tmp_path / "passk.png")
+    (legend,) = drawn[0].legends
+    (panel,) = panels(drawn[0])
+    box = legend.get_window_extent()
+    assert len(legend.get_texts()) == 10
+    assert box.y0 > panel.get_tightbbox().y1 and panel.get_tightbbox().height > box.height / 4
+    assert box.x0 > 0 and box.x1 < drawn[0].bbox.x1 and box.y1 < drawn[0].bbox.y1 + 1
 
 
 def test_equal_figures_are_equal_files(golden, tmp_path):

@@ -153,9 +153,9 @@ def paper_folder(folder, model="Model-A"):
 def test_the_papers_value_and_the_difference_stand_beside_ours_at_its_scale(folder, make):
     out = make(paper_folder(folder))
     cells = md_row((out / "table2.md").read_text(), "Model-A", "DATPO")
-    assert cells[0] == "50.0 [50.0, 50.0]; paper 50.0 (0.0)"
+    assert cells[0] == "<ins>50.0</ins> [50.0, 50.0]; paper 50.0 (0.0)"
     assert cells[1] == "100.0 [100.0, 100.0]; paper 90.0 (+10.0)"
-    assert cells[4] == "50.0 [50.0, 50.0]; paper 55.0 (−5.0)"
+    assert cells[4] == "<ins>50.0</ins> [50.0, 50.0]; paper 55.0 (−5.0)"
     rows = {row["method"]: row for row in read_csv(out / "table2.csv")}
     assert (rows["grpo"]["math500_avg_paper"], rows["grpo"]["math500_avg_minus_paper"]) == ("30.0", "45.0")
     assert rows["datpo"]["math500_avg_minus_paper"] == "0.0"
@@ -208,7 +208,7 @@ def test_latex_is_escaped_balanced_and_rectangular(folder, make):
     assert not re.search(r"(?<!\\)[#&]1|(?<![\\$}])_[a-z0-9]", text)
     bare = re.sub(r"\\[{}]", "", text)
     assert bare.count("{") == bare.count("}")
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 4
     for spec, body in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
         for line in body.splitlines():
             if line.endswith(r"\\"):
@@ -239,7 +239,8 @@ def test_the_same_inputs_give_the_same_bytes(golden, make):
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     make(golden)
     assert before == {path.name: path.read_bytes() for path in out.iterdir()}
-    assert set(before) == {"table2.csv", "table2_scores.csv", "table2_differences.csv", "table2.md", "table2.tex"}
+    beside = {"table2_scores.csv", "table2_differences.csv"}
+    assert set(before) == beside | {f"table2.{ending}" for ending in ("csv", "md", "tex", "html")}
 
 
 def test_one_stratum_gives_the_interval_of_the_metrics_file():

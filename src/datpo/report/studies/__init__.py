@@ -1,0 +1,1 @@
+"""Tables over trainings, as config/studies/ describes them."""
