@@ -115,8 +115,21 @@ os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.ge
 shell.prefix(f"export PYTHONPATH='{ROOT}/src'; source '{ROOT}/workflow/job.sh'; ")
 
 
-# What stands on the report page beneath each table and figure.
 CAPTIONS = yaml.safe_load((ROOT / "workflow/report/captions.yaml").read_text(encoding="utf-8"))
+
+
+def caption_of(name: str) -> str:
+    """What stands on the report page beneath a table or figure; nothing under those of one's own."""
+    return CAPTIONS.get(name, {"caption": ""})["caption"]
+
+
+def labels_of(name: str) -> dict[str, str]:
+    """How a table or figure is listed on the report page: its number, and what it shows."""
+    number = re.search(r"\d+", name)
+    return {
+        "number": f"{int(number[0]):02d}" if number else "",
+        "shows": CAPTIONS.get(name, {"title": name})["title"],
+    }
 
 
 def one_of(names) -> str:
@@ -211,6 +224,11 @@ def model_job(hours: int) -> dict:
         "mem_mb": lambda wildcards, attempt: attempt * jobs["memory_gb"] * 1000,
     }
     return resources | ({"gpu": jobs["gpus"]} if jobs["gpus"] else {})
+
+
+# The environment of such a job. The settings choose its build of torch: environments are often made on a login node,
+# which has no GPU to be found.
+LEARN = str(ROOT / "envs" / ("learn_cuda.yaml" if config["jobs"]["gpus"] else "learn.yaml"))
 
 
 # With several durations the checkpoint that first had spent each is evaluated too.

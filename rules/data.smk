@@ -73,7 +73,7 @@ rule pretrain:
         model=one_of(name for name, model in config["models"].items() if "pretrain" in model),
     retries: config["jobs"]["retries"]
     conda:
-        "../envs/learn.yaml"
+        LEARN
     threads: config["jobs"]["threads"]
     resources:
         **model_job(hours=12),

@@ -29,7 +29,7 @@ rule sample:
         f"{EVALUATED}/logs/sample.{{benchmark}}.tsv"
     retries: config["jobs"]["retries"]
     conda:
-        "../envs/learn.yaml"
+        LEARN
     threads: config["jobs"]["threads"]
     resources:
         **model_job(hours=24),

@@ -2,6 +2,7 @@
 # Figures 2, 8 and 9), and trees to be looked at (Figure 3 and the viewer). config/explorations/ says which.
 FORK_TABLES = ["table1", "table6", "table7"]
 TREES = f"{RESULTS}/explorations"
+SHOWN_TREES = 3  # of the viewer's pages, in the report
 
 
 def explored(name: str) -> str:
@@ -46,7 +47,7 @@ rule explore:
         f"{TREES}/logs/{{exploration}}.tsv"
     retries: config["jobs"]["retries"]
     conda:
-        "../envs/learn.yaml"
+        LEARN
     threads: config["jobs"]["threads"]
     resources:
         **model_job(hours=24),
@@ -67,7 +68,7 @@ rule write_fork_table:
             f"{RESULTS}/tables/{{table}}.html",
             caption="../workflow/report/caption.rst",
             category="Tables",
-            labels={"table": "{table}"},
+            labels=lambda wildcards: labels_of(wildcards.table),
         ),
         csv=f"{RESULTS}/tables/{{table}}.csv",
         markdown=f"{RESULTS}/tables/{{table}}.md",
@@ -85,7 +86,7 @@ rule write_fork_table:
         mem_mb=2000,
     params:
         folder=folder_of,
-        caption=lambda wildcards: CAPTIONS[wildcards.table],
+        caption=lambda wildcards: caption_of(wildcards.table),
     shell:
         "logged {log} python -m datpo fork-table --config {input.config} --rollouts {input.rollouts}/rollouts.csv"
         " --published {input.published} --table {wildcards.table} --out {params.folder}"
@@ -101,7 +102,7 @@ rule draw_tokens:
             f"{RESULTS}/figures/figure2.svg",
             caption="../workflow/report/caption.rst",
             category="Figures",
-            labels={"figure": "figure2"},
+            labels=labels_of("figure2"),
         ),
     log:
         f"{RESULTS}/figures/logs/figure2.log",
@@ -113,7 +114,7 @@ rule draw_tokens:
         runtime=30,
         mem_mb=2000,
     params:
-        caption=CAPTIONS["figure2"],
+        caption=caption_of("figure2"),
     shell:
         "logged {log} python -m datpo figure2 --config {input.config} --rollouts {input.rollouts}/rollouts.csv"
         " --out {output.png}"
@@ -130,7 +131,7 @@ rule draw_forks:
             f"{RESULTS}/figures/{{figure}}.svg",
             caption="../workflow/report/caption.rst",
             category="Figures",
-            labels={"figure": "{figure}"},
+            labels=lambda wildcards: labels_of(wildcards.figure),
         ),
     log:
         f"{RESULTS}/figures/logs/{{figure}}.log",
@@ -145,7 +146,7 @@ rule draw_forks:
         mem_mb=2000,
     params:
         trees=lambda wildcards, input: f"--trees {input.trees}/trees",
-        caption=lambda wildcards: CAPTIONS[wildcards.figure],
+        caption=lambda wildcards: caption_of(wildcards.figure),
     shell:
         "logged {log} python -m datpo {wildcards.figure} {params.trees} --model {input.model} --out {output.png}"
 
@@ -160,7 +161,7 @@ use rule draw_forks as draw_tree with:
         "../envs/learn.yaml"
     params:
         trees=lambda wildcards, input: f"--trees {input.trees}/trees/datpo.jsonl --method datpo",
-        caption=CAPTIONS["figure3"],
+        caption=caption_of("figure3"),
 
 
 rule write_pages:
@@ -168,24 +169,27 @@ rule write_pages:
         trees=f"{TREES}/trees",
         model=lambda wildcards: explored("trees"),
     output:
-        report(
-            directory(f"{RESULTS}/viewer"),
-            htmlindex="index.html",
+        # The first pages alone are part of the report; all stand beside the index.
+        pages=report(
+            expand(f"{RESULTS}/viewer/tree-{{number:04d}}.html", number=range(SHOWN_TREES)),
             caption="../workflow/report/viewer.rst",
             category="Trees",
         ),
+        index=f"{RESULTS}/viewer/index.html",
     log:
-        f"{RESULTS}/logs/viewer.log",
+        f"{RESULTS}/viewer/logs/viewer.log",
     benchmark:
-        f"{RESULTS}/logs/viewer.tsv"
+        f"{RESULTS}/viewer/logs/viewer.tsv"
     conda:
         "../envs/learn.yaml"
     resources:
         runtime=30,
         mem_mb=2000,
+    params:
+        folder=lambda wildcards, output: str(Path(output.index).parent),
     shell:
         "logged {log} python -m datpo view --trees {input.trees}/trees/datpo.jsonl --model {input.model}"
-        " --method datpo --out {output}"
+        " --method datpo --out {params.folder}"
 
 
 for name in FORK_TABLES:

@@ -121,7 +121,7 @@ rule draw_questions:
             f"{RESULTS}/figures/figure10.svg",
             caption="../workflow/report/caption.rst",
             category="Figures",
-            labels={"figure": "figure10"},
+            labels=labels_of("figure10"),
         ),
     log:
         f"{RESULTS}/figures/logs/figure10.log",
@@ -133,7 +133,7 @@ rule draw_questions:
         runtime=30,
         mem_mb=2000,
     params:
-        caption=CAPTIONS["figure10"],
+        caption=caption_of("figure10"),
     shell:
         "logged {log} python -m datpo figure10 --questions {input} --out {output.png}"
 

@@ -44,7 +44,7 @@ rule write_table2:
             f"{RESULTS}/tables/table2.html",
             caption="../workflow/report/table2.rst",
             category="Tables",
-            labels={"table": "table2"},
+            labels=labels_of("table2"),
         ),
         markdown=f"{RESULTS}/tables/table2.md",
         latex=f"{RESULTS}/tables/table2.tex",
@@ -184,7 +184,7 @@ rule draw_passk:
             f"{RESULTS}/figures/pass_at_k.svg",
             caption="../workflow/report/pass_at_k.rst",
             category="Figures",
-            labels={"figure": "pass@k"},
+            labels={"number": "", "shows": "pass@k of all runs"},
         ),
     log:
         f"{RESULTS}/figures/logs/pass_at_k.log",
@@ -237,7 +237,7 @@ rule draw_gained:
             f"{RESULTS}/figures/gained.svg",
             caption="../workflow/report/gained.rst",
             category="Figures",
-            labels={"figure": "gained and lost"},
+            labels={"number": "", "shows": "Problems gained and lost"},
         ),
     log:
         f"{RESULTS}/figures/logs/gained.log",

@@ -108,7 +108,7 @@ rule write_table:
             f"{RESULTS}/tables/{{study}}.html",
             caption="../workflow/report/caption.rst",
             category="Tables",
-            labels={"table": "{study}"},
+            labels=lambda wildcards: labels_of(wildcards.study),
         ),
         csv=f"{RESULTS}/tables/{{study}}.csv",
         markdown=f"{RESULTS}/tables/{{study}}.md",
@@ -126,7 +126,7 @@ rule write_table:
         mem_mb=2000,
     params:
         folder=folder_of,
-        caption=lambda wildcards: CAPTIONS.get(wildcards.study, ""),
+        caption=lambda wildcards: caption_of(wildcards.study),
     shell:
         "logged {log} python -m datpo table --study {input.study} --metrics {input.metrics} --logs {input.logs}"
         " --published {input.published} --out {params.folder}"
@@ -145,7 +145,7 @@ rule draw_figure:
             f"{RESULTS}/figures/{{figure}}.svg",
             caption="../workflow/report/caption.rst",
             category="Figures",
-            labels={"figure": "{figure}"},
+            labels=lambda wildcards: labels_of(wildcards.figure),
         ),
     log:
         f"{RESULTS}/figures/logs/{{figure}}.log",
@@ -163,7 +163,7 @@ rule draw_figure:
         files=lambda wildcards, input: " ".join(
             f"--{kind} {' '.join(files)}" for kind in ("metrics", "logs") if (files := input.get(kind))
         ),
-        caption=lambda wildcards: CAPTIONS[wildcards.figure],
+        caption=lambda wildcards: caption_of(wildcards.figure),
     shell:
         "logged {log} python -m datpo {params.verb} --study {input.study} {params.files} --out {output.png}"
 
@@ -192,7 +192,7 @@ rule check_theory:
             f"{RESULTS}/theory/theory.html",
             caption="../workflow/report/caption.rst",
             category="Theory",
-            labels={"page": "theorems A.1 and A.2"},
+            labels=labels_of("theory"),
         ),
         png=f"{RESULTS}/theory/theory.png",
         svg=f"{RESULTS}/theory/theory.svg",
@@ -208,7 +208,7 @@ rule check_theory:
         mem_mb=2000,
     params:
         folder=folder_of,
-        caption=CAPTIONS["theory"],
+        caption=caption_of("theory"),
     shell:
         "logged {log} python -m datpo theory --metrics {input.metrics} --config {input.config} --out {params.folder}"
 

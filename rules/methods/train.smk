@@ -38,7 +38,7 @@ rule train:
     priority: 1
     retries: config["jobs"]["retries"]
     conda:
-        "../../envs/learn.yaml"
+        LEARN
     threads: config["jobs"]["threads"]
     resources:
         **model_job(hours=36),

@@ -30,6 +30,7 @@ def clipped_loss(
         health = LossHealth(
             tokens=len(ratio_S),
             ratio_sum=float(ratio_S.sum()),
+            ratio_min=float(ratio_S.min()),
             ratio_max=float(ratio_S.max()),
             clipped=int(clipped_S.sum()),
             gap_max=float((logp_S - old_S).abs().max()),
@@ -43,6 +44,7 @@ class LossHealth:
 
     tokens: int
     ratio_sum: float
+    ratio_min: float
     ratio_max: float
     clipped: int
     gap_max: float

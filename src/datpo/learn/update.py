@@ -52,6 +52,7 @@ class UpdateReport:
             "loss": float(np.mean(self.losses)) if self.losses else None,
             "grad_norm": float(np.mean(self.gradient_norms)) if self.gradient_norms else None,
             "ratio_mean": sum(health.ratio_sum for health in self.health) / tokens if tokens else None,
+            "ratio_min": min((health.ratio_min for health in self.health), default=None),
             "ratio_max": max((health.ratio_max for health in self.health), default=None),
             "clip_share": sum(health.clipped for health in self.health) / tokens if tokens else None,
             "sampler_gap": self.sampler_gap,

@@ -30,6 +30,7 @@ CURVES = {
     "no_answer": "share without an answer",
     "tokens_per_question": "tokens per question",
     "updates": "updates per step",
+    "ratio_min": "smallest ratio",
     "ratio_max": "largest ratio",
     "ratio_mean": "mean ratio",
     "clip_share": "clipped share",

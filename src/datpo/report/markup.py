@@ -155,7 +155,7 @@ def _beside(score: Score, paper: float, digits: int) -> str:
     return f"{paper:,.{digits}f} ({signed(score.interval.value - paper, digits)})"
 
 
-def interval_text(interval: Interval) -> str:
+def interval_text(interval: Interval, digits: int = 1) -> str:
     """`+4.2 [+2.7, +5.9]`."""
-    value, low, high = interval
-    return signed(value) if math.isnan(low) else f"{signed(value)} [{signed(low)}, {signed(high)}]"
+    value, low, high = (signed(number, digits) for number in interval)
+    return value if math.isnan(interval.low) else f"{value} [{low}, {high}]"

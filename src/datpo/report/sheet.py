@@ -47,6 +47,13 @@ class Cell(NamedTuple):
     digits: int = 1
 
 
+class Gap(NamedTuple):
+    """A difference of two numbers, and to how many decimals it is shown."""
+
+    interval: Interval
+    digits: int = 1
+
+
 class Language(NamedTuple):
     """How a language escapes text, and how it writes an interval's text and a number."""
 
@@ -58,7 +65,7 @@ class Language(NamedTuple):
 MARKDOWN = Language(markdown, str, markdown_score)
 LATEX = Language(latex, latex, latex_score)
 HTML = Language(hypertext, hypertext, html_score)
-Content = str | Cell | Interval | None  # of a cell: text, a number, a difference, nothing
+Content = str | Cell | Gap | None  # of a cell: text, a number, a difference, nothing
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,8 @@ class Part:
 def _cell(content: Content, language: Language) -> str:
     if isinstance(content, Cell):
         return language.number(*content)
-    if isinstance(content, Interval):
-        return language.interval(interval_text(content))
+    if isinstance(content, Gap):
+        return language.interval(interval_text(*content))
     return language.plain(NOTHING if content is None else content)
 
 

@@ -24,7 +24,7 @@ from datpo.report.scores import (
     differences,
     scores,
 )
-from datpo.report.sheet import Cell, Content, Part, write_sheet, write_text
+from datpo.report.sheet import Cell, Content, Gap, Part, write_sheet, write_text
 from datpo.report.training import load_training
 
 ACCOUNT_COLUMNS = (
@@ -220,7 +220,7 @@ def _difference_rows(table: Table) -> Rows:
     rows: dict[tuple[Run, Run], list[Content]] = {}
     for found in table.differences:
         head: list[Content] = [found.run.model, f"{found.run.label} − {found.against.label}"]
-        rows.setdefault((found.run, found.against), head).append(found.interval)
+        rows.setdefault((found.run, found.against), head).append(Gap(found.interval))
     return list(rows.values())
 
 

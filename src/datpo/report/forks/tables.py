@@ -22,9 +22,8 @@ from datpo.report.forks.comparison import (
 )
 from datpo.report.forks.explorations import load_exploration, rule_label
 from datpo.report.forks.notes import fork_notes
-from datpo.report.markup import signed
 from datpo.report.scores import Mark, Score
-from datpo.report.sheet import Cell, Content, Part, write_sheet, write_text
+from datpo.report.sheet import Cell, Content, Gap, Part, write_sheet, write_text
 
 PLACES = 5  # decimals in the CSV
 AHEAD = tuple(f"minus_{AGAINST}{end}" for end in ("", "_low", "_high"))
@@ -86,7 +85,7 @@ def _differences(table: ForkTable) -> Part:
         [
             table.model,
             f"{rule_label(rule)} − {rule_label(AGAINST)}",
-            *(_signed(table.difference(rule, measure), measure.digits) for measure in table.layout.measures),
+            *(_gap(table.difference(rule, measure), measure.digits) for measure in table.layout.measures),
         ]
         for rule in table.layout.rules
         if rule != AGAINST
@@ -95,11 +94,8 @@ def _differences(table: ForkTable) -> Part:
     return Part("Paired differences with 95 % intervals", [("", title) for title in titles], rows)
 
 
-def _signed(interval: Interval | None, digits: int) -> str | None:
-    if interval is None:
-        return None
-    value, low, high = (signed(number, digits) for number in interval)
-    return value if np.isnan(interval.low) else f"{value} [{low}, {high}]"
+def _gap(interval: Interval | None, digits: int) -> Gap | None:
+    return None if interval is None else Gap(interval, digits)
 
 
 def _trees(table: ForkTable) -> Part:
