@@ -84,7 +84,7 @@ def test_pass_rates_are_of_problems_with_their_repeats_averaged_first(tmp_path):
     assert "| small\\_1 | sent-entropy | **83.3** [50.0, 100.0] |" in texts["md"]
     assert r"\textbf{83.3}$_{50.0}^{100.0}$" in texts["tex"]
     assert "<b>83.3</b><br/><small>[50.0, 100.0]</small>" in texts["html"]
-    assert "+66.7 \\[+50.0, +100.0\\]" in texts["md"]
+    assert "+66.7 [+50.0, +100.0]" in texts["md"]
 
 
 def test_notes_tell_sizes_settings_and_noise(tmp_path):

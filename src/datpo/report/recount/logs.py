@@ -9,7 +9,7 @@ from statistics import fmean
 from datpo.core.errors import InputError
 from datpo.core.files import Row, read_jsonl
 from datpo.core.kinds import AMOUNT, check_kinds, whole
-from datpo.report.recount import Recount, spread
+from datpo.report.recount.scores import Recount, spread
 
 QUESTIONS = ("tokens_per_question", "leaves")  # means over the questions of a step
 OF_SECONDS = {"hours": "`seconds` of the last step / 3600", "seconds_step": "`seconds` of the last step / their number"}

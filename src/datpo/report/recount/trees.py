@@ -16,7 +16,7 @@ import numpy as np
 
 from datpo.core.errors import InputError
 from datpo.core.saved import SavedTree, load_graded_trees
-from datpo.report.recount import Recount, interval
+from datpo.report.recount.scores import Recount, interval
 
 Values = Mapping[str, float]  # problem -> its mean over repeats
 
