@@ -27,6 +27,7 @@ include: "rules/analysis.smk"
 include: "rules/report.smk"
 include: "rules/studies.smk"
 include: "rules/explorations.smk"
+include: "rules/plan.smk"
 
 
 # The paper's tables and figures beside Table 2, those of which nothing is left taken out.

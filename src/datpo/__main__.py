@@ -21,6 +21,7 @@ from datpo.core.files import Row
 # Modules are imported only when their verb is called: most verbs need no torch.
 VERBS = {
     "config": "datpo.config:write_settings",
+    "plan": "datpo.plan.verb:plan",
     "data": "datpo.data.prepare:prepare_data",
     "fetch-model": "datpo.data.fetch:fetch_model",
     "fetch-embedder": "datpo.data.fetch:fetch_embedder",
@@ -54,7 +55,7 @@ VERBS = {
     "figure2": "datpo.report.forks.figures:figure2",
     "figure8": "datpo.report.forks.figures:figure8",
     "figure9": "datpo.report.forks.figures:figure9",
-    "trace": "datpo.report.trace:trace",
+    "trace": "datpo.report.recount.trace:trace",
     "grade": "datpo.evaluate.grade:grade_file",
     "segment": "datpo.search.segment_file:segment",
     "credit": "datpo.report.credit:credit",
@@ -65,6 +66,7 @@ VERBS = {
 # What a parameter's kind becomes on the command line.
 KINDS: dict[Any, dict[str, Any]] = {
     Path: {"type": Path},
+    Path | None: {"type": Path},
     str: {"type": str},
     str | None: {"type": str},
     list[Path]: {"type": Path, "nargs": "*"},
