@@ -1,4 +1,4 @@
-# make reproduce   the small reproduction, from nothing to table, figures and report
+# make reproduce   the small reproduction, from nothing to tables, figures and report
 # make test        checks and tests, a small end-to-end run included
 # make test-slow   the tests that take longer
 # make bench       speed, against plain ways of doing the same and against TRL in an environment of its own
@@ -30,9 +30,10 @@ reproduce: setup
 	$(IN) snakemake --cores $(CORES) --config scale=$(SCALE)
 	$(IN) snakemake --report results/$(SCALE)/report.html --config scale=$(SCALE)
 	@echo
-	@echo "table:   results/$(SCALE)/tables/table2.md (also .csv and .tex)"
-	@echo "figures: results/$(SCALE)/figures/pass_at_k.png, learning_curves.png (also .svg)"
-	@echo "report:  results/$(SCALE)/report.html"
+	@echo "report:  results/$(SCALE)/report.html: all tables and figures, captions, run cards, three trees"
+	@echo "tables:  results/$(SCALE)/tables/table2.md and others (also .csv, .tex and .html)"
+	@echo "figures: results/$(SCALE)/figures/pass_at_k.png and others (also .svg)"
+	@echo "trees:   results/$(SCALE)/viewer/index.html"
 
 checks: setup
 	$(IN) ruff check .

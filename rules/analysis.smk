@@ -1,4 +1,4 @@
-# How difficult each training problem is for a base model. Nothing else waits for it.
+# How difficult each training problem is for a base model: what the trainings of Figure 1 are told apart by.
 
 
 rule difficulty_config:
@@ -38,6 +38,9 @@ rule split_by_difficulty:
 
 rule difficulty:
     input:
-        expand(rules.split_by_difficulty.output, model=config["models"]),
+        expand(
+            rules.split_by_difficulty.output,
+            model=models_told_by_difficulty(config),
+        ),
         rules.data.input,
     localrule: True

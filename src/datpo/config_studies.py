@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-Settings = dict[str, Any]
+Settings = Mapping[str, Any]
 
 BASE = "base"  # the untrained model, where a training's name is asked for
 SCORES = ("avg", "pass", "maj")  # the columns of a table that need samples of a checkpoint
@@ -60,6 +60,17 @@ def models_of(config: Settings, name: str) -> list[str]:
     """The models that a study is about."""
     named = config["studies"][name]["models"]
     return [model for model in config["models"] if named is None or model in named]
+
+
+def models_told_by_difficulty(config: Settings) -> list[str]:
+    """The models whose training problems are told apart by difficulty: those trained on a band, or all if none is."""
+    banded = {run for run, training in config["trainings"].items() if training["train"]["subset"]}
+    shown = [name for name in config["studies"] if any(run in banded for _, run in rows_of(config, name))]
+    return [
+        model
+        for model in config["models"]
+        if not shown or any(model in models_of(config, name) for name in shown) or banded & set(config["runs"])
+    ]
 
 
 def benchmarks_of(config: Settings, name: str) -> list[str]:

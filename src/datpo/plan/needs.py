@@ -18,6 +18,7 @@ from datpo.config_studies import (
     checkpoints_of,
     lacking,
     models_of,
+    models_told_by_difficulty,
     rows_of,
 )
 
@@ -115,7 +116,7 @@ def needs(config: Settings) -> dict[str, list[Job]]:
             found |= {target: [_exploration(config, name)] for target in SHOWN.get(name, (name,))}
     if config["out_of_domain"]:
         found["out_of_domain"] = _main(config, config["out_of_domain"])
-    found["difficulty"] = [Job("sample", model, subject=TRAIN) for model in config["models"]]
+    found["difficulty"] = [Job("sample", model, subject=TRAIN) for model in models_told_by_difficulty(config)]
     return {target: list(_with_causes(config, jobs)) for target, jobs in found.items()}
 
 
