@@ -35,7 +35,7 @@ def test_a_plan_is_written_from_the_workflow_s_settings(tmp_path: Path) -> None:
     assert main(["plan", "--config", str(config), "--results", str(tmp_path / "none"), "--out", str(out)]) == 0
     assert {path.name for path in out.parent.iterdir()} == {"plan.md", "plan.html", "plan.tex", "plan.csv"}
     table = pd.read_csv(out.with_suffix(".csv"), keep_default_na=False)
-    assert len(table) == 35 + 199 + 3
+    assert len(table) == 35 + 197 + 3
     assert len(table.drop_duplicates(["kind", "model", "run", "seed", "at", "subject"])) == len(table)
     datpo = table[table["kind"] == "train"].set_index(["model", "run"]).loc["Qwen2.5-3B-Base", "datpo"]
     assert "table10" in datpo["needed_by"].split()

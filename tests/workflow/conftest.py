@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
-from tests.workflow.project import Tree, copy_project, stubbed_project
+from tests.workflow.project import Tree, copy_project, stand_in_conda, stubbed_project
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +24,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     tree = stubbed_project(tmp_path_factory.mktemp("finished"))
     tree.snakemake("--cores", "2", "--config", "scale=ci")
     return tree
+
+
+@pytest.fixture(scope="session")
+def with_conda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which a conda is found, which Snakemake asks for even where it only plans."""
+    return {"PATH": f"{stand_in_conda(tmp_path_factory.mktemp('conda'))}:{os.environ['PATH']}"}

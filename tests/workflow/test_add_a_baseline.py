@@ -156,7 +156,9 @@ def test_an_ablation_is_a_row_by_yaml_alone(copy: Tree, tmp_path: Path) -> None:
     (folder,) = folders_in_the_table(said, "datpo_tokens")
     assert folder == "results/tiny/tiny/datpo/datpo_tokens/seed0"
     assert Run("tiny", "datpo", "datpo_tokens").label in GUIDE
-    assert re.findall(r'"fork_rule": "([\w-]+)"', said).count("tok-entropy") == 1
+    told = map(json.loads, re.findall(r"--settings '(.*)'", said))
+    (settings,) = (each for each in told if "method" in each and each["identity"]["run"] == "datpo_tokens")
+    assert settings["method"]["fork_rule"] == "tok-entropy"
 
 
 def folders_in_the_table(said: str, run: str) -> set[str]:

@@ -74,7 +74,7 @@ def training_under_way(tree: Tree) -> Iterator[tuple[subprocess.Popen[str], int]
     )
     waiting = tree.root / WORK / "pid"
     try:
-        deadline = time.time() + 60
+        deadline = time.time() + 120
         while not waiting.exists() and time.time() < deadline:
             time.sleep(0.1)
         yield running, int(waiting.read_text())
@@ -114,6 +114,6 @@ def parent_of(process: int) -> int:
 def test_a_report_holds_the_table_and_the_figures_with_their_captions(finished: Tree) -> None:
     finished.snakemake("--report", "results/ci/report.html", *CI)
     page = (finished.root / "results/ci/report.html").read_text()
-    for name in ("table2.csv", "pass_at_k.svg", "learning_curves.svg"):
+    for name in ("table2.html", "pass_at_k.svg", "learning_curves_steps.svg"):
         assert name in page
-    assert "2 training runs, 1 seed(s), 3 benchmarks" in page
+    assert "2 training runs, 1 seed(s)" in page

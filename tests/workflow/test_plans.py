@@ -20,8 +20,8 @@ def test_a_small_scale_trains_every_method_from_a_pretrained_model(copy: Tree, s
     assert not {"fetch_model", "fetch_embedder"} & set(plan)
 
 
-def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree) -> None:
-    said = copy.snakemake("--profile", "slurm", "-n", "--config", "seeds=[1]")
+def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree, with_conda: dict[str, str]) -> None:
+    said = copy.snakemake("--profile", "slurm", "-n", "--config", "seeds=[1]", **with_conda)
     assert "scale: paper" in said
     assert "results/paper/Qwen2.5-3B-Base/datpo/datpo/seed1/checkpoint" in said
     assert "results/paper/Qwen3-4B-Base/grpo/grpo/seed1/checkpoint" in said
@@ -29,9 +29,9 @@ def test_slurm_profile_plans_the_paper_even_beside_another_config_key(copy: Tree
     assert "results/tiny" not in said
 
 
-def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) -> None:
+def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree, with_conda: dict[str, str]) -> None:
     plan = copy.plan("--config", "scale=paper")
-    assert plan == copy.plan("--profile", "slurm")
+    assert plan == copy.plan("--profile", "slurm", **with_conda)
     assert plan["fetch_model"] == 3
     assert (plan["train_grpo"], plan["train_datpo"]) == (2 + 9, 2 + 4 + 5 + 1 + 1 + 3)
     plan = copy.plan("--config", "scale=paper", "--", "table2")
@@ -40,12 +40,12 @@ def test_paper_scale_by_config_is_the_same_plan_as_by_the_profile(copy: Tree) ->
     assert plan["sample"] == 2 * 6 * 5
 
 
-def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree) -> None:
+def test_slurm_profile_beside_a_configfile_needs_the_scale_said(copy: Tree, with_conda: dict[str, str]) -> None:
     (copy.root / "mine.yaml").write_text("seeds: [1]\n")
     asked = ("--profile", "slurm", "-n", "--configfile", "mine.yaml")
-    said = copy.snakemake(*asked, fails=True)
+    said = copy.snakemake(*asked, fails=True, **with_conda)
     assert said.rstrip().endswith("add `scale: paper` to your file, or --config scale=paper")
-    assert "scale: paper" in copy.snakemake(*asked, "--config", "scale=paper")
+    assert "scale: paper" in copy.snakemake(*asked, "--config", "scale=paper", **with_conda)
     assert copy.plan("--configfile", "mine.yaml", "-j", "3", "--", "table2")["train_grpo"] == 1
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflow.project import TRAINING, Tree, stand_in_conda, stubbed_project
+from tests.workflow.project import TRAINING, Tree
 
 CI = ("--config", "scale=ci")
 AAA = "benchmarks={aaa: {problems: {levels: [8], count: 4}, samples: 4, k: [1, 4]}}"  # before all others by name
-SHOWN = {"write_table2", "draw_passk", "draw_curves", "run_card"}
+SHOWN = {"write_table2", "draw_passk", "draw_curves", "draw_gained", "run_card"}
 
 
 def test_a_second_run_does_nothing(finished: Tree) -> None:
@@ -29,7 +29,10 @@ def test_the_settings_of_a_run_are_one_file_with_its_slice(finished: Tree) -> No
 @pytest.mark.parametrize(
     ("overrides", "planned"),
     [
-        ("evaluation={bootstrap: 50}", {"metrics", "metrics_config", "write_table2", "draw_passk", "run_card", "all"}),
+        (
+            "evaluation={bootstrap: 50}",
+            {"metrics", "metrics_config", "write_table2", "draw_passk", "draw_gained", "run_card", "all"},
+        ),
         ("jobs={memory_gb: 9, threads: 2, retries: 1}", set()),
         (
             "evaluation={truncated: graded}",
@@ -39,6 +42,7 @@ def test_the_settings_of_a_run_are_one_file_with_its_slice(finished: Tree) -> No
                 "metrics",
                 "write_table2",
                 "draw_passk",
+                "draw_gained",
                 "run_card",
                 "split_by_difficulty",
                 "all",
@@ -56,7 +60,7 @@ def test_an_edit_of_an_unrelated_key_trains_and_samples_nothing(
 def test_a_new_k_counts_again_and_neither_samples_nor_scores(finished: Tree) -> None:
     with finished.edited("config/scales/ci.yaml", "k: [1, 2, 4, 8]", "k: [1, 2, 3, 4, 8]"):
         plan = finished.plan(*CI)
-    assert set(plan) == {"metrics", "metrics_config", "write_table2", "draw_passk", "run_card", "all"}
+    assert set(plan) == {"metrics", "metrics_config", "write_table2", "draw_passk", "draw_gained", "run_card", "all"}
     assert plan["metrics"] == 9
 
 
@@ -152,16 +156,3 @@ def test_touched_files_train_nothing(finished: Tree) -> None:
 def test_a_bumped_pin_trains_nothing(finished: Tree) -> None:
     with finished.edited("envs/learn.yaml", "numpy==", "numpy==9."):
         assert finished.plan(*CI) == {}
-
-
-def test_a_bumped_pin_trains_nothing_in_conda_environments_either(tmp_path: Path) -> None:
-    tree = stubbed_project(tmp_path / "tree")
-    home = stand_in_conda(tmp_path / "conda")
-    target = "results/ci/ci/grpo/grpo/seed0/metrics.jsonl"
-    asked = ("--use-conda", target, *CI)
-    tree.snakemake("--cores", "2", *asked, PATH=f"{home}:{os.environ['PATH']}")
-    assert len((tree.root / "conda.txt").read_text().splitlines()) == 2  # data and learn
-    with tree.edited("envs/learn.yaml", "numpy==", "numpy==9."):
-        assert tree.plan(*asked, PATH=f"{home}:{os.environ['PATH']}") == {}
-        snakemakes_own = ("--rerun-triggers", "software-env")
-        assert "train_grpo" in tree.plan(*asked, *snakemakes_own, PATH=f"{home}:{os.environ['PATH']}")

@@ -1,13 +1,23 @@
 import errno
 import json
 import os
+import subprocess
 from dataclasses import replace
 
 import pytest
 from tests.trees import PROBLEM
 
 from datpo.core.errors import InputError
-from datpo.core.files import read_json, read_jsonl, whole_file, whole_folder, write_json, write_jsonl
+from datpo.core.files import (
+    is_sealed,
+    read_json,
+    read_jsonl,
+    sealed_folder,
+    whole_file,
+    whole_folder,
+    write_json,
+    write_jsonl,
+)
 from datpo.core.problem import load_problems, questions_hash, save_problems
 from datpo.core.seeds import seed
 
@@ -36,11 +46,59 @@ def test_a_disk_that_fills_leaves_the_old_file_and_no_new_one(tmp_path, monkeypa
     assert [p.name for p in tmp_path.iterdir()] == ["a.jsonl"]
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_an_os_error_whatever_a_library_makes_of_it(tmp_path, code):
+    """torch raises an error of its own over Python's, and libraries in Rust have their words for it."""
+
+    def over_pythons():
+        try:
+            raise OSError(code, os.strerror(code))
+        except OSError:
+            raise RuntimeError("unexpected pos 640704 vs 640656")  # noqa: B904
+
+    def in_words():
+        raise ValueError(f"Error while serializing: I/O error: so it is (os error {code})")
+
+    for write in (over_pythons, in_words):
+        for whole in (whole_file, whole_folder, sealed_folder):
+            with pytest.raises(OSError, match=os.strerror(code)) as raised, whole(tmp_path / "a"):
+                write()
+            assert (raised.value.errno, raised.value.filename) == (code, str(tmp_path / "a"))
+    with pytest.raises(RuntimeError, match="another"), whole_folder(tmp_path / "a"):
+        raise RuntimeError("another")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_replaces_the_old_one_whole(tmp_path):
     for content in ("old", "new"):
         with whole_folder(tmp_path / "out") as folder:
             (folder / content).write_text(content)
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["new"]
+
+
+def test_a_sealed_folder_is_whole_as_long_as_nothing_in_it_changes(tmp_path):
+    folder = tmp_path / "a"
+    assert not is_sealed(folder)
+    with sealed_folder(folder) as target:
+        (target / "x.jsonl").write_text("1\n2\n")
+        (target / "in").mkdir()
+        (target / "in/y").write_bytes(b"\0" * 9)
+    assert is_sealed(folder)
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
+    for change in (
+        lambda: (folder / "x.jsonl").write_text("1\n"),
+        lambda: (folder / "more").write_text(""),
+        lambda: (folder / "in/y").unlink(),
+        lambda: (folder / "SHA256SUMS").write_bytes(b"\xff"),
+        lambda: (folder / "SHA256SUMS").unlink(),
+    ):
+        with sealed_folder(folder) as target:
+            (target / "x.jsonl").write_text("1\n2\n")
+            (target / "in").mkdir()
+            (target / "in/y").write_bytes(b"\0" * 9)
+        assert is_sealed(folder)
+        change()
+        assert not is_sealed(folder)
 
 
 @pytest.mark.parametrize(

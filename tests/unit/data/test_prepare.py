@@ -249,7 +249,7 @@ def test_the_page_s_example_takes_every_set_from_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = load_config(ROOT, yaml.safe_load(example))
     entries = [config["data"]["train"], *(each["problems"] for each in config["benchmarks"].values())]
-    assert len(entries) == 9
+    assert len(entries) == 12
     assert all(len(entry["sha256"]) == 64 and "hub" not in entry for entry in entries)
 
 

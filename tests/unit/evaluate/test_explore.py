@@ -1,6 +1,7 @@
 import csv
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -227,6 +228,34 @@ def test_an_interrupted_exploration_ends_in_the_same_bytes(
     assert len(grown) == 2 + 3  # four chunks, of which the second was begun twice
     assert written(given["out"]) == written(explored)
     assert list(given["work"].iterdir()) == []
+
+
+def test_chunks_that_are_not_as_they_were_written_are_grown_again(
+    tmp_path, easy_problems, base_checkpoint, explored, monkeypatch
+):
+    """Four chunks, all there: one was cut at the end of a line, from one a file is gone, and one has another digit."""
+    given = options(tmp_path / "cut", easy_problems, base_checkpoint)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda *args, **kwargs: None)  # as if killed once all was grown
+        explore(**given)
+    shutil.rmtree(given["out"])
+    (chunks,) = given["work"].iterdir()
+    table = chunks / "000000/rollouts.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
+    next((chunks / "000001").glob("*.jsonl")).unlink()
+    trees = next((chunks / "000003").glob("*.jsonl"))
+    trees.write_text(trees.read_text().replace('"reward": 0.0', '"reward": 1.0', 1))
+    grown = []
+    real = Explorer.grow
+
+    def counted(self, chunk, folder):
+        grown.append(folder.name)
+        real(self, chunk, folder)
+
+    monkeypatch.setattr(Explorer, "grow", counted)
+    explore(**given)
+    assert grown == [".000000.partial", ".000001.partial", ".000003.partial"]
+    assert written(given["out"]) == written(explored)
 
 
 @pytest.mark.slow

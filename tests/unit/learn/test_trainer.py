@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,10 +12,10 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from datpo.core.errors import InputError
-from datpo.core.files import read_jsonl
+from datpo.core.files import SEAL, read_jsonl, sealed_folder
 from datpo.core.saved import load_graded_trees
 from datpo.learn.trainer import train
 from tests.conftest import PROMPT
@@ -297,9 +298,9 @@ def test_a_state_of_another_model_is_refused(tmp_path, base_checkpoint, easy_pro
     (state,) = job.options["work"].glob("*/state-*")
     weights = load_file(state / "weights.safetensors")
     weights.pop(sorted(weights)[0])
-    from safetensors.torch import save_file
-
-    save_file(weights, state / "weights.safetensors")
+    with sealed_folder(state) as folder:
+        shutil.copytree(state, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(SEAL))
+        save_file(weights, folder / "weights.safetensors")
     with pytest.raises(InputError, match="belongs to another model"):
         job.run()
 
