@@ -44,10 +44,10 @@ checks: setup
 	$(IN) snakemake --lint
 
 test: checks
-	$(IN) python -m pytest -n $(CORES) -m "not slow"
+	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow"
 
 test-slow: setup
-	$(IN) python -m pytest -n $(CORES) -m slow
+	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m slow
 
 # Answers for the checker to judge, where a set of them lies beside the project.
 ANSWERS ?= $(wildcard ../shared/cases/grading_real.jsonl)

@@ -11,6 +11,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "rules/common.smk"
+include: "rules/shown.smk"
 include: "rules/data.smk"
 include: "rules/methods/train.smk"
 

@@ -36,6 +36,7 @@ from datpo.config_studies import (
     checkpoints_of,
     lacking,
     models_of,
+    models_told_by_difficulty,
     rows_of,
     study_settings,
 )
@@ -162,7 +163,7 @@ def checkpoint_of(wildcards) -> str:
 
 def checkpoint_at(wildcards) -> str:
     """The checkpoint to be sampled."""
-    return str(Path(checkpoint_of(wildcards), wildcards.at.removeprefix("/at-")))
+    return str(Path(checkpoint_of(wildcards), Path(wildcards.at).name.removeprefix("at-")))
 
 
 def problems_of(wildcards) -> str:
@@ -216,14 +217,7 @@ def fetched_embedder(run: str) -> list[str]:
     return [] if name == "lexical" or Path(name).is_dir() else [f"{RESULTS}/embedders/{run}.json"]
 
 
-def model_job(hours: int) -> dict:
-    """Resources of a job that loads a model and takes at most about so long at the paper's scale."""
-    jobs = config["jobs"]
-    resources = {
-        "runtime": hours * 60,
-        "mem_mb": lambda wildcards, attempt: attempt * jobs["memory_gb"] * 1000,
-    }
-    return resources | ({"gpu": jobs["gpus"]} if jobs["gpus"] else {})
+include: "cluster.smk"
 
 
 # The environment of such a job. The settings choose its build of torch: environments are often made on a login node,
@@ -257,7 +251,7 @@ SETS = ["train", "validation", *map(set_of, config["benchmarks"])]
 
 # Where along a training checkpoints may be evaluated.
 ALONG = [
-    f"/at-{unit}-{amount}"
+    f"at-{unit}-{amount}"
     for unit in DURATIONS
     for amount in sorted(
         {each for run in config["trainings"].values() for each in run["train"]["checkpoints"].get(unit, ())}
@@ -270,7 +264,7 @@ wildcard_constraints:
     method=one_of(["base", *METHODS]),
     run=one_of(["base", *config["trainings"]]),
     seed=r"\d+",
-    at=rf"(?:{one_of([*(f'/at-{unit}' for unit in DURATIONS), *ALONG])})?",
+    at=rf"(?:/(?:{one_of([*(f'at-{unit}' for unit in DURATIONS), *ALONG])}))?",
     benchmark=one_of(["train", *config["benchmarks"]]),
     set=one_of(SETS),
     study=one_of(config["studies"]),

@@ -71,7 +71,7 @@ rule pretrain:
         f"{BASE}/logs/pretrain.tsv"
     wildcard_constraints:
         model=one_of(name for name, model in config["models"].items() if "pretrain" in model),
-    retries: config["jobs"]["retries"]
+    retries: RETRIES
     conda:
         LEARN
     threads: config["jobs"]["threads"]

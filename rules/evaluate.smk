@@ -27,7 +27,7 @@ rule sample:
         f"{EVALUATED}/logs/sample.{{benchmark}}.log",
     benchmark:
         f"{EVALUATED}/logs/sample.{{benchmark}}.tsv"
-    retries: config["jobs"]["retries"]
+    retries: RETRIES
     conda:
         LEARN
     threads: config["jobs"]["threads"]

@@ -1,22 +1,5 @@
 # Rollout trees without training: what a checkpoint finds where it is forked by one rule or another (Tables 1, 6 and 7,
 # Figures 2, 8 and 9), and trees to be looked at (Figure 3 and the viewer). config/explorations/ says which.
-FORK_TABLES = ["table1", "table6", "table7"]
-TREES = f"{RESULTS}/explorations"
-SHOWN_TREES = 3  # of the viewer's pages, in the report
-
-
-def explored(name: str) -> str:
-    """The folder of the checkpoint that samples in an exploration."""
-    model, run = explored_model(config, there(name)), config["explorations"][name]["run"]
-    method, seed = (
-        (UNTRAINED, 0) if run == UNTRAINED else (config["trainings"][run]["method"], config["seeds"][0])
-    )
-    return f"{RUN}/checkpoint".format(model=model, method=method, run=run, seed=seed)
-
-
-def explored_problems(wildcards) -> str:
-    """The problems that are tried."""
-    return f"{RESULTS}/data/{set_of(config['explorations'][wildcards.exploration]['benchmark'])}.jsonl"
 
 
 rule explore_config:
@@ -45,7 +28,7 @@ rule explore:
         f"{TREES}/logs/{{exploration}}.log",
     benchmark:
         f"{TREES}/logs/{{exploration}}.tsv"
-    retries: config["jobs"]["retries"]
+    retries: RETRIES
     conda:
         LEARN
     threads: config["jobs"]["threads"]

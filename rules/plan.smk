@@ -1,14 +1,5 @@
 # What the scale will take, before it is begun: memory, tokens, updates, operations and hours of every job that loads a
 # model (docs/plan.md). Nothing waits for it.
-from datpo.plan.needs import plan_settings
-
-
-def measured_files() -> list[str]:
-    """What has been measured so far. As params, not as input: a plan must not ask for what it plans."""
-    jobs = ("*/*/*/seed*", "*/*/*/seed*/at-*")
-    files = ("metrics.jsonl", "logs/sample.*.tsv", "logs/pretrain.tsv")
-    places = [*(f"{job}/{file}" for job in jobs for file in files), "explorations/logs/*.tsv"]
-    return sorted(str(path) for place in places for path in Path(RESULTS).glob(place))
 
 
 rule plan_config:
@@ -45,7 +36,7 @@ rule write_plan:
         "../envs/learn.yaml"
     params:
         out=lambda wildcards, output: str(Path(output[0]).with_suffix("")),
-        results=RESULTS,
+        results=folder_of,
         measured=measured_files(),
     shell:
         "logged {log} python -m datpo plan --config {input.config} --results {params.results} --out {params.out}"

@@ -36,7 +36,7 @@ rule train:
         method="(?!)",
     # Before the base model's samples, which nothing but tables waits for.
     priority: 1
-    retries: config["jobs"]["retries"]
+    retries: RETRIES
     conda:
         LEARN
     threads: config["jobs"]["threads"]

@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
-"""Stands in for `conda` in tests: an environment is an empty folder, and activating it says so in PATH.
+"""Stands in for `conda` in tests: an environment is a folder whose `python` says that it was called.
 
-It answers what Snakemake asks of conda, and notes in conda.txt which file each environment was made from.
+It answers what Snakemake asks of conda. An environment keeps the file that it was made from, and conda.txt lists them.
+What its `python` was called with, and for which environment, is noted in python.txt; then the python behind it in PATH
+does the work.
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent
+PYTHON = """#!/bin/sh
+echo "$CONDA_PREFIX|$(command -v python)|$PYTHONPATH|${PYTHONNOUSERSITE:-}|$1 $2 $3" >> python.txt
+PATH=${PATH#*:}
+exec python "$@"
+"""
 
 
 def main(words: list[str]) -> None:
@@ -20,11 +28,15 @@ def main(words: list[str]) -> None:
     elif words[0] == "config":
         print(json.dumps({"get": {"channel_priority": "strict"}}))
     elif "create" in words:
-        file, prefix = (words[words.index(flag) + 1] for flag in ("--file", "--prefix"))
-        Path(prefix, "bin").mkdir(parents=True)
-        Path(prefix, "conda-meta").mkdir()
+        file, prefix = (Path(words[words.index(flag) + 1]) for flag in ("--file", "--prefix"))
+        (prefix / "bin").mkdir(parents=True)
+        (prefix / "conda-meta").mkdir()
+        shutil.copy(file, prefix / "made_from.yaml")
+        python = prefix / "bin/python"
+        python.write_text(PYTHON)
+        python.chmod(0o755)
         with open("conda.txt", "a") as made:
-            made.write(f"{prefix} from {Path(file).name}\n")
+            made.write(f"{prefix}\n")
 
 
 main(sys.argv[1:])

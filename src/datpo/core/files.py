@@ -8,6 +8,8 @@ name is overwritten by the next attempt.
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import json
 import os
 import re
@@ -20,6 +22,10 @@ from typing import IO, Any
 from datpo.core.errors import InputError
 
 Row = dict[str, Any]
+
+SEAL = "SHA256SUMS"
+
+SEAL = "SHA256SUMS"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,7 +42,7 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
     partial = path.with_name(f".{path.name}.partial")
     encoding = None if "b" in mode else "utf-8"
     try:
-        with open(partial, mode, encoding=encoding) as handle:
+        with _space_for(path), open(partial, mode, encoding=encoding) as handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
@@ -47,18 +53,77 @@ def whole_file(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
 
 @contextlib.contextmanager
 def whole_folder(path: str | Path) -> Iterator[Path]:
-    """Fill a folder that appears under `path` only once the block ends without an exception."""
+    """Fill a folder that appears under `path` only once the block ends without an exception.
+
+    Raises:
+        OSError: the disk is full or the folder cannot be written; nothing appears under `path` then.
+    """
     path = Path(path)
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     try:
-        yield partial
+        with _space_for(path):
+            yield partial
         sync_folder(partial)
         shutil.rmtree(path, ignore_errors=True)
         os.replace(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _space_for(path: Path) -> Iterator[None]:
+    """A full disk as the OSError that it is: libraries that write by themselves make errors of their own of it."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        if code := _full_disk(error):
+            raise OSError(code, os.strerror(code), str(path)) from error
+        raise
+
+
+def _full_disk(error: BaseException | None) -> int | None:
+    """The code of a full disk or a spent quota, if that is what an exception is about or was raised because of."""
+    codes = (errno.ENOSPC, errno.EDQUOT)
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in codes:
+            return error.errno
+        for code in codes:
+            if f"(os error {code})" in str(error):  # as Rust's libraries write it
+                return code
+        error = error.__context__
+    return None
+
+
+@contextlib.contextmanager
+def sealed_folder(path: str | Path) -> Iterator[Path]:
+    """A whole folder that also holds what its files were, as `sha256sum --check SHA256SUMS` reads it.
+
+    For what a job will go on from and nobody looks at: a lost block or a cut line would end in another number.
+    """
+    with whole_folder(path) as folder:
+        yield folder
+        (folder / SEAL).write_text(_digests(folder), encoding="utf-8")
+
+
+def is_sealed(folder: Path) -> bool:
+    """Whether a sealed folder holds every file that was sealed in it, to the byte, and no others."""
+    try:
+        return (folder / SEAL).read_bytes() == _digests(folder).encode()
+    except OSError:
+        return False
+
+
+def _digests(folder: Path) -> str:
+    lines = []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / SEAL):
+        with open(file, "rb") as handle:
+            digest = hashlib.file_digest(handle, "sha256").hexdigest()
+        lines.append(f"{digest}  {file.relative_to(folder).as_posix()}\n")
+    return "".join(lines)
 
 
 def sync_folder(folder: Path) -> None:

@@ -25,7 +25,7 @@ from accelerate import Accelerator
 
 from datpo.config import read_settings
 from datpo.core.errors import InputError
-from datpo.core.files import whole_file, whole_folder
+from datpo.core.files import is_sealed, sealed_folder, whole_file, whole_folder
 from datpo.core.problem import Problem, load_problems
 from datpo.core.saved import SavedTree, save_trees
 from datpo.core.tree import Ints, RolloutTree
@@ -136,7 +136,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
     chunks = chunks_of(asked, policy, settings)
     folder = work / f"{settings['exploration']}-{_fingerprint(settings, asked, model)}"
     folders = {folder / f"{index:06d}": chunk for index, chunk in enumerate(chunks)}
-    todo = {path: chunk for path, chunk in folders.items() if not path.exists()}
+    todo = {path: chunk for path, chunk in folders.items() if not is_sealed(path)}
     if todo:
         policy.model.to(Accelerator().device)
         explorer = explorer_of(policy, structures, settings)
@@ -144,7 +144,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
         label = f"explore {settings['identity']['model']} {settings['identity']['run']} {settings['exploration']}"
         bar = ProgressLines(label, total, "problem", done=total - left)
         for path, chunk in todo.items():
-            with whole_folder(path) as target:
+            with sealed_folder(path) as target:
                 explorer.grow(chunk, target)
             bar.advance(len(chunk.problems))
     with whole_folder(out) as target:

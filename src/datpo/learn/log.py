@@ -9,16 +9,26 @@ from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
 
-from datpo.core.files import read_jsonl, write_jsonl
+from datpo.core.errors import InputError
+from datpo.core.files import write_jsonl
 
 
 class TrainingLog:
     """Appends to `metrics.jsonl`; opened at step s, rows after s (of an attempt that was cut short) are dropped."""
 
     def __init__(self, folder: Path, step: int) -> None:
+        """The log of a run whose state is that of `step`.
+
+        Raises:
+            InputError: a step before it is missing.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / "metrics.jsonl"
         self.rows = [row for row in self._whole_rows() if row["step"] <= step]
+        if [row["step"] for row in self.rows] != list(range(1, step + 1)):
+            raise InputError(
+                f"{self.path}: lacks some of the {step} steps before the state; delete {folder} to start again"
+            )
         write_jsonl(self.path, self.rows)
         self.events = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
@@ -39,10 +49,11 @@ class TrainingLog:
         write_jsonl(path, self.rows)
 
     def _whole_rows(self) -> list[dict[str, Any]]:
-        """The rows on disk; a last line without its newline was being written when the job died."""
-        if not self.path.exists():
-            return []
-        text = self.path.read_text(encoding="utf-8")
-        if not text.endswith("\n"):
-            self.path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
-        return read_jsonl(self.path)
+        """The rows on disk up to the first cut one: it was being written when the job died or the disk was full."""
+        rows: list[dict[str, Any]] = []
+        for line in self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else ():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows

@@ -11,21 +11,20 @@ import shutil
 import sys
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from datpo.core.errors import InputError
-from datpo.core.files import read_json, whole_folder, write_json
+from datpo.core.files import is_sealed, read_json, sealed_folder, whole_file, write_json
 from datpo.core.saved import SavedTree, load_trees, save_trees
 from datpo.core.tree import RolloutTree
 from datpo.learn.policy import checkpoint_hash
 
 PLANTED = "planted"  # base rollouts of the next step
 REACHED = "reached"  # checkpoints of steps at which a duration was spent
+LOG = "metrics.jsonl"  # of the steps so far, beside the states (learn.log) and, as it was then, in each of them
 KEPT = 2  # states kept on disk: the newest, and one more should it turn out damaged
 
 
@@ -63,47 +62,49 @@ def run_folder(work: Path, config: Path, problems: Path, model: Path) -> Path:
 
 def save_state(folder: Path, state: RunState, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Write a state whole, then drop the ones before the last `KEPT`."""
-    with whole_folder(folder / f"state-{state.step:06d}") as target:
+    with sealed_folder(folder / f"state-{state.step:06d}") as target:
         save_file(_weights(model), target / "weights.safetensors")
-        torch.save(optimizer.state_dict(), target / "optimizer.pt")
+        with open(target / "optimizer.pt", "wb") as moments:  # given a path, torch does not say why it cannot write
+            torch.save(optimizer.state_dict(), moments)
         write_json(target / "state.json", {f.name: getattr(state, f.name) for f in fields(state) if f.name != PLANTED})
         save_trees(target / f"{PLANTED}.jsonl", [SavedTree(tree) for tree in state.planted])
-    for old in _states(folder)[:-KEPT]:
+        if (folder / LOG).exists():
+            shutil.copyfile(folder / LOG, target / LOG)
+    for old in [*_states(folder)[:-KEPT], *_unfinished(folder)]:
         shutil.rmtree(old)
 
 
 def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> RunState:
-    """Put the newest state into model and optimiser; a fresh state if there is none.
+    """Put the newest state into model and optimiser, and its log beside the states; a fresh state if there is none.
 
-    A state that cannot be read is passed over, aloud, for the one before it; it stays on disk until the run has got
-    as far again and replaces it, since it may only be out of reach for the moment.
+    A state that is not as it was written is passed over, aloud, for the one before it; it stays on disk until the run
+    has got as far again and replaces it, since it may only be out of reach for the moment.
 
     Raises:
         InputError: the weights belong to a model of another shape.
     """
     for state in reversed(_states(folder)):
-        try:
-            weights = load_file(state / "weights.safetensors")
-            moments = torch.load(state / "optimizer.pt", weights_only=True)
-            planted = [saved.tree for saved in load_trees(state / f"{PLANTED}.jsonl")]
-            counters = RunState(**read_json(state / "state.json"), planted=planted)
-        except (SafetensorError, OSError, RuntimeError, EOFError, UnpicklingError, InputError) as error:
-            print(f"{state}: cannot be read ({error}); going back to the state before it", file=sys.stderr)
+        if not is_sealed(state):
+            print(f"{state}: cannot be read as it was written; going back to the state before it", file=sys.stderr)
             continue
-        own = _weights(model)
+        weights, own = load_file(state / "weights.safetensors"), _weights(model)
         if {name: tensor.shape for name, tensor in own.items()} != {name: t.shape for name, t in weights.items()}:
             raise InputError(f"{state}: this state belongs to another model; delete the folder to start again")
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(weights[name])
-        optimizer.load_state_dict(moments)
-        return counters
+        optimizer.load_state_dict(torch.load(state / "optimizer.pt", weights_only=True))
+        if (state / LOG).exists():
+            with whole_file(folder / LOG, "wb") as log:
+                log.write((state / LOG).read_bytes())
+        planted = [saved.tree for saved in load_trees(state / f"{PLANTED}.jsonl")]
+        return RunState(**read_json(state / "state.json"), planted=planted)
     return RunState()
 
 
 def forget_states(folder: Path) -> None:
     """Drop what a run needs to go on, once all it was to give is published."""
-    for old in [*_states(folder), *folder.glob(REACHED)]:
+    for old in [*_states(folder), *_unfinished(folder), *folder.glob(REACHED)]:
         shutil.rmtree(old)
 
 
@@ -114,3 +115,8 @@ def _weights(model: torch.nn.Module) -> dict[str, Any]:
 
 def _states(folder: Path) -> list[Path]:
     return sorted(folder.glob("state-*"))
+
+
+def _unfinished(folder: Path) -> list[Path]:
+    """What a killed job was writing; each holds as much as a state."""
+    return list(folder.glob(".state-*.partial"))

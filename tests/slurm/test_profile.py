@@ -1,0 +1,76 @@
+"""What the Slurm profile asks for, without a Slurm: plans alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.slurm.site import PROFILE
+from tests.workflow.project import Tree, copy_project
+
+TARGET = "results/paper/Qwen2.5-3B-Base/datpo/datpo/seed0/samples/MATH500.jsonl"
+
+
+@pytest.fixture(scope="module")
+def filled_in(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """A project whose profile has all the lines of a site."""
+    tree = copy_project(tmp_path_factory.mktemp("filled_in"))
+    profile = tree.root / PROFILE
+    text = re.sub(r"^#  ", "  ", profile.read_text(encoding="utf-8"), flags=re.M)
+    profile.write_text(text.replace("runtime: 24h", "runtime: 8h"), encoding="utf-8")
+    return tree
+
+
+def resources(said: str, rule: str) -> dict[str, str]:
+    """What a planned job of a rule asks for."""
+    (line,) = set(re.findall(rf"^rule {rule}:\n(?:    .*\n)*?    resources: (.*)$", said, re.M))
+    return dict(pair.split("=", 1) for pair in line.split(", "))
+
+
+def test_all_a_user_edits_is_a_comment_at_first() -> None:
+    profile = yaml.safe_load(Path(PROFILE).read_text(encoding="utf-8"))
+    assert profile["default-resources"] is None
+    assert (profile["executor"], profile["software-deployment-method"]) == ("slurm", "conda")
+    assert profile["slurm-requeue"]
+
+
+def test_a_job_asks_for_its_own_needs_within_the_limits_of_the_site(
+    filled_in: Tree, with_conda: dict[str, str]
+) -> None:
+    said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET, **with_conda)
+    for rule in ("train_datpo", "sample"):
+        asked = resources(said, rule)
+        assert (asked["gpu"], asked["gpu_model"], asked["slurm_partition"]) == ("1", "a100", "gpu")
+        assert (asked["runtime"], asked["mem_mb"]) == ("480", "64000")  # not 84 hours, and less than there is
+        assert asked["slurm_extra"] == "--signal=TERM@1200 --mail-type=FAIL"
+    said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET.replace("samples", "scores"), **with_conda)
+    asked = resources(said, "score")
+    assert (asked["slurm_partition"], asked["runtime"], asked["slurm_extra"]) == ("cpu", "120", "--mail-type=FAIL")
+    assert not {"gpu", "gpu_model"} & set(asked)
+
+
+def test_a_site_with_short_limits_leaves_most_of_them(filled_in: Tree, with_conda: dict[str, str]) -> None:
+    said = filled_in.snakemake("--profile", "slurm", "-n", "--resources", "runtime=40", "--", TARGET, **with_conda)
+    assert resources(said, "train_datpo")["slurm_extra"].startswith("--signal=TERM@600 ")
+
+
+def test_one_default_resource_on_the_command_line_keeps_the_others(filled_in: Tree, with_conda: dict[str, str]) -> None:
+    said = filled_in.snakemake(
+        *("--profile=slurm", "-n", "--default-resources", "slurm_account=other", "--", TARGET), **with_conda
+    )
+    asked = resources(said, "train_datpo")
+    assert (asked["slurm_account"], asked["slurm_partition"], asked["gpu_model"]) == ("other", "gpu", "a100")
+    assert asked["slurm_extra"] == "--signal=TERM@1200 --mail-type=FAIL"
+
+
+def test_profile_and_data_are_found_from_another_folder(
+    filled_in: Tree, with_conda: dict[str, str], tmp_path: Path
+) -> None:
+    elsewhere = Tree(tmp_path)
+    here = filled_in.plan("--profile", "slurm", "--", TARGET, **with_conda)
+    asked = ("-s", str(filled_in.root / "Snakefile"), "--profile", str(filled_in.root / "slurm"), "--", TARGET)
+    assert elsewhere.plan(*asked, **with_conda) == here
+    assert filled_in.plan("--profile", "slurm", "--directory", str(tmp_path), "--", TARGET, **with_conda) == here
