@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
@@ -132,7 +133,7 @@ def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Polic
         )
         # AutoTokenizer would put the splitting rules of the model family over those of the file
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: not a whole checkpoint ({error})") from error
     return Policy(model.eval(), tokenizer)
 

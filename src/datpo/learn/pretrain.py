@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -219,10 +221,14 @@ def _save_state(path: Path, step: int, model: Qwen2ForCausalLM, optimizers: Opti
 
 
 def _load_state(path: Path, model: Qwen2ForCausalLM, optimizers: Optimizers) -> int:
-    """Continue from a saved state, if there is one; the number of steps it has done."""
+    """Continue from a saved state, if there is a whole one; the number of steps it has done."""
     if not path.is_file():
         return 0
-    saved = torch.load(path, weights_only=True)
+    try:
+        saved = torch.load(path, weights_only=True)
+    except (RuntimeError, EOFError, OSError, ValueError, UnpicklingError) as error:
+        print(f"{path}: damaged ({error}); pre-training starts again", file=sys.stderr)
+        return 0
     model.load_state_dict(saved["model"])
     for optimizer, state in zip(optimizers, saved["optimizers"], strict=True):
         optimizer.load_state_dict(state)

@@ -92,6 +92,19 @@ def test_a_killed_job_ends_with_the_weights_it_would_have_had(config, tmp_path, 
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "resumed"))
 
 
+@pytest.mark.parametrize("left", [0, 100, 0.5])
+def test_a_damaged_state_is_told_and_passed_over(config, tmp_path, monkeypatch, capsys, left):
+    pretrain(config(), tmp_path / "whole", tmp_path / "work")
+    path = tmp_path / "work" / f"pretrain-{module._fingerprint(yaml.safe_load(config().read_text()))}.pt"
+    monkeypatch.setattr(module.Path, "unlink", lambda *arguments, **options: None)
+    pretrain(config(), tmp_path / "again", tmp_path / "work")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(left * len(whole)) if left == 0.5 else left])
+    pretrain(config(), tmp_path / "mended", tmp_path / "work")
+    assert f"{path}: damaged" in capsys.readouterr().err
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "mended"))
+
+
 def test_a_state_of_other_settings_is_not_continued(config, tmp_path):
     first = config(learning_rates={"matrices": 0.01, "rest": 0.01})
     (tmp_path / "work").mkdir()

@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -185,3 +186,11 @@ def test_rollouts_end_at_the_stop_tokens_of_samples(base_checkpoint, easy_proble
     assert set(run.rollouts.engine.end_tokens.tolist()) == run.policy.end_tokens == ends
     short, usual = (each.step(RunState())["response_length"] for each in (run, made()))
     assert short < usual / 1.5
+
+
+def test_a_cut_off_checkpoint_is_refused(base_checkpoint, tmp_path):
+    shutil.copytree(base_checkpoint, tmp_path / "cut")
+    file = tmp_path / "cut/model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(InputError, match="not a whole checkpoint"):
+        load_policy(tmp_path / "cut")
