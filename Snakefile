@@ -40,6 +40,8 @@ SHOWN |= dict.fromkeys([*FORK_TABLES, "figure8", "figure9"], "forks") | {
 }
 SHOWN |= {"theory": "figure1"} | ({"figure10": "table11"} if STRATIFIED else {})
 THERE = {*config["studies"], *config["explorations"]} - set(LACKING)
+if "figure1" in THERE and not ends_together(config, "figure1", "updates"):
+    SHOWN.pop("figure1_updates")
 
 
 rule all:

@@ -17,6 +17,7 @@ from datpo.config_slices import (
     embedder_settings,
     explore_settings,
     explored_model,
+    explored_settings,
     metrics_settings,
     model_settings,
     other_score_settings,
@@ -30,10 +31,12 @@ from datpo.config_slices import (
 )
 from datpo.config_studies import (
     BASE as UNTRAINED,
+    FORK_TABLES,
     SCORES,
     absences,
     benchmarks_of,
     checkpoints_of,
+    ends_together,
     lacking,
     models_of,
     models_told_by_difficulty,

@@ -16,6 +16,16 @@ rule explore_config:
         "logged {log} python -m datpo config --out {output} --settings {params.settings:q}"
 
 
+# The same, with how its numbers are counted.
+use rule explore_config as explored_config with:
+    output:
+        f"{RESULTS}/settings/explorations/{{exploration}}.shown.yaml",
+    log:
+        f"{RESULTS}/settings/logs/explorations/{{exploration}}.shown.log",
+    params:
+        settings=settings(explored_settings, "exploration"),
+
+
 rule explore:
     input:
         config=rules.explore_config.output,
@@ -43,7 +53,7 @@ rule explore:
 
 rule write_fork_table:
     input:
-        config=f"{RESULTS}/settings/explorations/forks.yaml",
+        config=f"{RESULTS}/settings/explorations/forks.shown.yaml",
         rollouts=f"{TREES}/forks",
         published=str(ROOT / "config/published.yaml"),
     output:
@@ -77,7 +87,7 @@ rule write_fork_table:
 
 rule draw_tokens:
     input:
-        config=f"{RESULTS}/settings/explorations/tokens.yaml",
+        config=f"{RESULTS}/settings/explorations/tokens.shown.yaml",
         rollouts=f"{TREES}/tokens",
     output:
         png=f"{RESULTS}/figures/figure2.png",

@@ -70,6 +70,10 @@ def figure_metrics(figure: str) -> list[str]:
     study, reads = FIGURES[figure]
     found = metrics_in(there(study)) if "metrics" in reads else []
     if "metrics at updates" in reads:
+        if not ends_together(config, there(study), "updates"):
+            raise InputError(
+                f"{figure}: some training's duration does not name `updates` beside another unit"
+            )
         found += metrics_in(study, "at-updates")
     if "metrics along" in reads:
         amounts = checkpoints_of(config, study)
@@ -87,9 +91,10 @@ def figure_metrics(figure: str) -> list[str]:
     return list(dict.fromkeys([*found, *untrained])) if found else []
 
 
-FORK_TABLES = ["table1", "table6", "table7"]
 TREES = f"{RESULTS}/explorations"
-SHOWN_TREES = 3  # of the viewer's pages, in the report
+# Of the viewer's pages, in the report.
+GROWN = config["explorations"].get("trees", {"problems": None, "repeats": 1})
+SHOWN_TREES = min(3, (GROWN["problems"] or 3) * GROWN["repeats"])
 
 
 def explored(name: str) -> str:

@@ -84,8 +84,13 @@ def explore_settings(config: Settings, name: str) -> Settings:
         **{key: exploration[key] for key in ("benchmark", "problems", "repeats")},
         "structures": [{"name": structure, **chosen} for structure, chosen in structures],
         "train": {key: train[key] for key in EXPLORED},
-        **{key: config["evaluation"][key] for key in ("bootstrap", "seed")},
+        "seed": config["evaluation"]["seed"],
     }
+
+
+def explored_settings(config: Settings, name: str) -> Settings:
+    """What tables and figures of an exploration say and need: another bootstrap grows no tree again."""
+    return {**explore_settings(config, name), "bootstrap": config["evaluation"]["bootstrap"]}
 
 
 def explored_model(config: Settings, name: str) -> str:

@@ -14,6 +14,7 @@ Settings = Mapping[str, Any]
 
 BASE = "base"  # the untrained model, where a training's name is asked for
 SCORES = ("avg", "pass", "maj")  # the columns of a table that need samples of a checkpoint
+FORK_TABLES = ("table1", "table6", "table7")  # of explorations
 TARGETS = ("table", "figure")  # what a study's name begins with: the tables are made alike, each figure by a verb
 
 
@@ -134,7 +135,18 @@ def lacking(config: Settings) -> dict[str, str]:
         if not (models_of(config, name) and rows_of(config, name))
         or (config["studies"][name]["benchmarks"] and not benchmarks_of(config, name))
     }
-    return {**empty, **{name: why[name] for name in config["explorations"] if name in why}}
+    pointless = {
+        name: "none of its checkpoints lies within the duration of all its trainings"
+        for name, study in config["studies"].items()
+        if study["checkpoints"] and not checkpoints_of(config, name)
+    }
+    return {**pointless, **empty, **{name: why[name] for name in config["explorations"] if name in why}}
+
+
+def ends_together(config: Settings, name: str, unit: str) -> bool:
+    """Whether all trainings of a study have a checkpoint where they first had spent a unit of their duration."""
+    runs = [config["trainings"][run]["train"]["duration"] for _, run in rows_of(config, name) if run != BASE]
+    return all(unit in duration and len(duration) > 1 for duration in runs)
 
 
 def _asked(config: Settings) -> set[str]:
@@ -142,10 +154,23 @@ def _asked(config: Settings) -> set[str]:
 
 
 def mistakes_in_studies(config: Mapping[str, Any]) -> Iterator[str]:
-    """A line for each name that cannot be a target's, and each subset of problems that is no band."""
-    for name in config["studies"]:
-        if not name.startswith(TARGETS):
-            yield f"studies.{name}: names begin with {' or '.join(TARGETS)}, for they are targets"
+    """A line for each name that cannot be a target's, each contradiction, and each subset that is no band."""
+    if "table2" not in config["studies"]:
+        yield "studies.table2: cannot be taken away, it is the experiment itself; ask for another target instead"
+    defined: dict[str, tuple[str, Any]] = {}
+    for name, study in config["studies"].items():
+        if not name.startswith(TARGETS) or name in FORK_TABLES:
+            yield f"studies.{name}: names begin with {' or '.join(TARGETS)}, and {', '.join(FORK_TABLES)} are taken"
+        for key in ("columns", "benchmarks", "rows"):
+            if study[key] is not None and not study[key]:
+                yield f"studies.{name}.{key}: is empty, so there is nothing to show"
+        rows = list((study["rows"] or {}).values())
+        for run in sorted({run for run in rows if rows.count(run) > 1}):
+            yield f"studies.{name}.rows: {run!r} stands in two rows; a table shows each training once"
+        for run, whole in study["runs"].items():
+            other, same = defined.setdefault(run, (name, whole))
+            if whole != same and run not in config["runs"]:
+                yield f"studies.{name}.runs.{run}: is defined otherwise in studies.{other}; give it another name"
     for name, run in config["trainings"].items():
         subset, bands = run["train"]["subset"], config["difficulty"]["bands"]
         if subset not in {None, *bands}:

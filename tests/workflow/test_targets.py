@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.workflow.project import TRAINING, Tree
+from datpo.config import load_config
+from datpo.config_slices import explore_settings, explored_settings
+from tests.workflow.project import PROJECT, TRAINING, Tree
 
 # What each target trains at the tiny scale (beside the base model), and how often it samples a benchmark, or trees.
 GRPO = {"train_grpo": 9}
@@ -111,3 +113,53 @@ def test_a_checkpoint_on_the_way_is_kept_by_the_trainings_whose_figure_shows_it(
     said = copy.snakemake("-np", "--", "table4")
     assert said.count('"checkpoints": {"tokens": [100000, 200000, 300000]}') >= 2  # datpo and datpo_0_to_0
     assert '"checkpoints": {}' in said
+
+
+def test_a_figure_along_trainings_that_have_no_checkpoint_there_is_left_out(copy: Tree) -> None:
+    duration = "train={duration: {steps: 5}}"
+    plan = copy.plan("--config", duration)
+    assert plan["draw_figure"] == 7 - 2  # Figures 4 and 11, whose checkpoints are at tokens
+    said = copy.snakemake("-n", "--config", duration, "--", "figure4", fails=True)
+    assert "figure4: none of its checkpoints lies within the duration of all its trainings" in said
+
+
+def test_equal_updates_need_a_duration_that_names_them(copy: Tree) -> None:
+    duration = "studies={figure1: {train: {duration: {steps: 3, updates: null, passes: null}}}}"
+    assert copy.plan("--config", duration)["draw_figure"] == 7 - 1
+    said = copy.snakemake("-n", "--config", duration, "--", "figure1_updates", fails=True)
+    assert "figure1_updates: some training's duration does not name `updates` beside another unit" in said
+
+
+def test_as_many_pages_are_shown_as_there_are_trees(copy: Tree) -> None:
+    said = copy.snakemake("-n", "--config", "explorations={trees: {problems: 2}}", "--", "viewer")
+    assert "tree-0001.html" in said
+    assert "tree-0002.html" not in said
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ("studies={table3: {rows: {again: datpo}}}", "studies.table3.rows: 'datpo' stands in two rows"),
+        ("studies={table3: {columns: []}}", "studies.table3.columns: is empty, so there is nothing to show"),
+        ("studies={table3: {benchmarks: []}}", "studies.table3.benchmarks: is empty"),
+        ("studies={table2: null}", "studies.table2: cannot be taken away"),
+        (
+            "studies={table6: {rows: {a: datpo}}}",
+            "studies.table6: names begin with table or figure, and table1",
+        ),
+        (
+            "studies={table9: {runs: {datpo_random: {method: datpo, numbers: {fork_rule: atb}}}}}",
+            "studies.table9.runs.datpo_random: is defined otherwise in studies.",
+        ),
+    ],
+)
+def test_a_contradiction_in_a_study_is_told_before_anything_runs(copy: Tree, overrides: str, said: str) -> None:
+    told = copy.snakemake("-n", "--config", overrides, fails=True)
+    assert said in told or said.replace("table9.runs", "table3.runs") in told
+
+
+def test_another_bootstrap_explores_nothing_again() -> None:
+    config = load_config(PROJECT, {"scale": "tiny"})
+    other = load_config(PROJECT, {"scale": "tiny", "evaluation": {"bootstrap": 50}})
+    assert explore_settings(config, "forks") == explore_settings(other, "forks")
+    assert explored_settings(config, "forks") != explored_settings(other, "forks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,7 +161,17 @@ def _trees(path: Path, names: list[str]) -> pd.DataFrame:
                 f"{path}: structure {name!r} has not just one tree for each problem and repeat of {names[0]!r}; "
                 "explore again"
             )
+    _check_counts(path, trees)
     return trees.assign(solved=(trees["right"] > 0).astype(float))
+
+
+def _check_counts(path: Path, trees: pd.DataFrame) -> None:
+    """Refuse a tree whose counts cannot be: not whole, below 0, or more right leaves than leaves."""
+    for place, tree in trees.iterrows():
+        counts = [tree[name] for name in ("leaves", "right", "tokens", "forks")]
+        whole = all(math.isfinite(count) and count >= 0 and count == int(count) for count in counts)
+        if not (whole and tree["right"] <= tree["leaves"] and math.isfinite(tree["length"])):
+            raise InputError(f"{path}: row {place}: counts {counts} cannot be a tree's; explore again")
 
 
 def _tried(trees: pd.DataFrame) -> list[tuple[str, int]]:
