@@ -1,6 +1,7 @@
 # make reproduce   the small reproduction, from nothing to tables, figures and report
 # make test        checks and tests, a small end-to-end run included
 # make test-slow   the tests that take longer
+# make test-cluster   jobs stopped in many ways, on a real Slurm or by kill -9: half an hour
 # make bench       speed, against plain ways of doing the same and against TRL in an environment of its own
 PYTHON ?= python3
 CORES ?= 2
@@ -13,7 +14,7 @@ SCALE ?= $(or $(shell sed -n 's/^scale: *\([A-Za-z0-9._-]*\).*/\1/p' config/conf
 # Local wheels, where a machine has some: uv does not read pip's settings.
 FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
-.PHONY: setup reproduce test test-slow checks bench
+.PHONY: setup reproduce test test-slow test-cluster checks bench
 
 setup: $(VENV)/installed
 
@@ -44,10 +45,13 @@ checks: setup
 	$(IN) snakemake --lint
 
 test: checks
-	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow"
+	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow and not cluster"
 
 test-slow: setup
 	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m slow
+
+test-cluster: setup
+	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m cluster
 
 # Answers for the checker to judge, where a set of them lies beside the project.
 ANSWERS ?= $(wildcard ../shared/cases/grading_real.jsonl)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from datpo.core.files import read_jsonl
-from tests.slurm.cluster import Cluster, wait_for
+from tests.slurm.cluster import Cluster, alive, wait_for
 from tests.slurm.site import Running, beats, move_in, never_two_at_once, running
 from tests.workflow.project import Tree, copy_project, without_studies
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
 
 STEPS = 16
 CONFIG = (
@@ -118,11 +117,14 @@ def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
     assert never_two_at_once(site) == 2
 
 
-def test_killed_at_its_time_limit_with_a_step_that_took_too_long(site: Tree, slurm: Cluster) -> None:
+def test_killed(site: Tree, slurm: Cluster) -> None:
+    """Tried again in a job of its own, by the Snakemake that the user started and by no other."""
     with under_way(site, slurm) as run:
-        os.kill(trainer(run), signal.SIGSTOP)  # a step without end
-        slurm.run("scontrol", "update", f"JobId={run.job()['JobId']}", "TimeLimit=1")
-        assert "Trying to restart" in run.finish(400)
+        first = run.job()["JobId"]
+        os.kill(trainer(run), signal.SIGKILL)
+        assert run.finish().count("Trying to restart") == 1
+        assert slurm.jobs()[int(first)]["JobState"] == "FAILED"
+        assert run.job()["JobId"] != first
     assert never_two_at_once(site) == 2
 
 
@@ -130,19 +132,18 @@ def test_daemon_and_step_of_a_node_killed(site: Tree, slurm: Cluster) -> None:
     """The training itself lives on, unknown to Slurm, which starts a second: that waits for the end of the first."""
     with under_way(site, slurm) as run:
         job = run.job()
-        first = trainer(run)
-        os.kill(first, signal.SIGSTOP)
+        stuck = site.root / "stuck"
+        stuck.touch()
         os.kill(slurm.daemon(job["NodeList"]), signal.SIGKILL)
         for step in steps_of(job["JobId"]):
             os.kill(step, signal.SIGKILL)
         run.queued_again()
-        log = site.root / ".snakemake/slurm_logs"
+        logs = site.root / ".snakemake/slurm_logs"
         waits = "another copy of this job is at work"
-        run.wait_for(lambda: any(waits in file.read_text() for file in log.rglob("*.log")), "a second copy that waits")
-        time.sleep(3)
-        assert len(beats(site)) == 1
-        os.kill(first, signal.SIGCONT)
-        run.finish()
+        run.wait_for(lambda: any(waits in file.read_text() for file in logs.rglob("*.log")), "a second copy that waits")
+        assert alive(trainer(run))
+        stuck.unlink()
+        assert "Trying to restart" not in run.finish()
     assert never_two_at_once(site) == 2
 
 
@@ -176,7 +177,7 @@ def test_snakemake_killed_while_its_job_goes_on(site: Tree, slurm: Cluster) -> N
     with under_way(site, slurm) as run:
         os.killpg(run.process.pid, signal.SIGKILL)
         run.process.wait()
-        subprocess.run(["snakemake", "--unlock", *CONFIG], cwd=site.root, check=True, capture_output=True)
+        site.snakemake("--unlock", *CONFIG)
         run.start(*CONFIG, "--", LOG)
         run.finish()
         wait_for(lambda: not slurm.run("squeue", "--noheader").strip(), "the end of both jobs")

@@ -66,7 +66,7 @@ def rules(jobs: Jobs) -> list[str]:
     return sorted(job["Comment"].removeprefix("rule_").split("_wildcards")[0] for job in jobs)
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_everything_for_real_from_nothing_to_the_table_with_accounting(accounted: Cluster, tmp_path: Path) -> None:
     tree = copy_project(tmp_path / "project")
     without_studies(tree)
