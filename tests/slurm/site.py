@@ -67,7 +67,7 @@ class Running:
     def said(self) -> str:
         return (self.tree.root / "said.txt").read_text(encoding="utf-8")
 
-    def wait_for(self, condition: Callable[[], object], what: str, seconds: float = 180) -> None:
+    def wait_for(self, condition: Callable[[], object], what: str, seconds: float = 400) -> None:
         """Until something holds; at once an error if Snakemake ends before."""
 
         def holds() -> bool:
@@ -88,10 +88,10 @@ class Running:
 
     def queued_again(self) -> None:
         """Wait until Slurm has taken the training off its node and put it into the queue; let it start at once."""
-        self.wait_for(lambda: self.job().get("JobState") == "PENDING", "a job that is queued again", 90)
+        self.wait_for(lambda: self.job().get("JobState") == "PENDING", "a job that is queued again")
         self.cluster.run("scontrol", "update", f"JobId={self.job()['JobId']}", "StartTime=now")
 
-    def finish(self, seconds: float = 300) -> str:
+    def finish(self, seconds: float = 600) -> str:
         """Wait for the end; all that was said."""
         wait_for(lambda: self.process.poll() is not None, f"the end of Snakemake\n{self.said()}", seconds)
         assert self.process.returncode == 0, self.said()

@@ -108,7 +108,7 @@ def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
     with under_way(site, slurm) as run:
         job = run.job()
         slurm.run("scontrol", "update", f"JobId={job['JobId']}", "TimeLimit=2")  # less than it has to be told before
-        run.wait_for(lambda: run.job()["JobState"] == "PENDING", "a job that is queued again", 90)
+        run.wait_for(lambda: run.job()["JobState"] == "PENDING", "a job that is queued again")
         assert beats(site)[0][2] - beats(site)[0][1] < 100
         assert state(site) == logged(site) >= 4
         slurm.run("scontrol", "update", f"JobId={job['JobId']}", "TimeLimit=30", "StartTime=now")

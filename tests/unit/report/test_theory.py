@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from itertools import pairwise, product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -319,3 +321,15 @@ def test_the_figure_shows_one_model_and_benchmark_at_the_end_of_training(golden)
         np.mean([decompose([8, 8], [1, 1], [8])[0].jensen, 1 - 1 / 256 - 1 / 2])
     )
     assert [each.at for each in shown_runs(measure([path], "tiny"))] == ["steps"]
+
+
+def test_the_page_s_table_of_gaps_is_what_the_formulas_give() -> None:
+    text = (Path(__file__).resolve().parents[3] / "docs/theory.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    for k, *told in rows:
+        worked: list[float] = []
+        for a, b in ((Fraction(3, 10), Fraction(2)), (Fraction(1, 20), Fraction(1, 2))):
+            mu, variance = float(a / (a + b)), float(beta_variance(a, b))
+            worked += [float(beta_gap(a, b, int(k))), second_order(mu, variance, int(k))]
+        assert [float(number) for number in told] == pytest.approx(worked, rel=0.2 if int(k) == 256 else 0, abs=5.1e-5)
