@@ -333,7 +333,7 @@ def tree(problem, repeat, solved):
 @pytest.fixture
 def forks(results):
     """An exploration: its settings, its trees, and what was measured of them."""
-    settings = results.scale / "settings/explorations/forks.yaml"
+    settings = results.scale / "settings/explorations/forks.shown.yaml"
     trees = results.scale / "explorations/forks/trees"
     for folder in (settings.parent, trees):
         folder.mkdir(parents=True)
@@ -366,7 +366,7 @@ def forks(results):
 
 
 def fork_table(forks, name):
-    config, rollouts = forks.scale / "settings/explorations/forks.yaml", forks.scale / "explorations/forks/rollouts.csv"
+    config, rollouts = forks.scale / "settings/explorations/forks.shown.yaml", forks.scale / "explorations/forks/rollouts.csv"
     words = ["--config", config, "--rollouts", rollouts, "--published", PUBLISHED, "--table", name]
     assert main(["fork-table", *map(str, [*words, "--out", forks.scale / "tables"])]) == 0
     return forks.scale / f"tables/{name}.csv"

@@ -120,8 +120,8 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
 
     def of_forks(row: Written) -> Recount:
         folder = table.resolve().parents[1]
-        settings = read_settings(_shown(folder / "settings/explorations/forks.yaml"))
-        check_kinds("settings/explorations/forks.yaml", settings, BOOTSTRAP)
+        settings = read_settings(_shown(folder / "settings/explorations/forks.shown.yaml"))
+        check_kinds("settings/explorations/forks.shown.yaml", settings, BOOTSTRAP)
         trees = _shown(folder / "explorations/forks/trees")
         random = {each["structure"] for each in rows if each["rule"] == "random"} - {row["structure"]}
         return recount_trees(
