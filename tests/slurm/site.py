@@ -62,6 +62,7 @@ class Running:
                 stdout=said,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # it may be ignored where tests run
             )
 
     def said(self) -> str:

@@ -10,12 +10,11 @@ import pytest
 
 from tests.slurm.cluster import Cluster
 from tests.slurm.site import Running, move_in, never_two_at_once, running
-from tests.workflow.project import copy_project, stubbed_project, without_studies
+from tests.workflow.project import stubbed_project
 
 pytestmark = pytest.mark.xdist_group("slurm")
 
 CONFIG = ("--config", "scale=ci", "runs={datpo: null}", "benchmarks={moves-easy: null, moves-hard: null}")
-FEW = "runs={datpo: null, dr_grpo: null, treerl: null, attnrl: null}"
 GPUS = "jobs={gpus: 1, retries: 3}"
 Jobs = list[dict[str, str]]
 TABLE = "tables/table2.csv"
@@ -64,20 +63,3 @@ def test_a_job_that_made_room_goes_on_once_and_is_none_of_the_retries(made_room:
 def rules(jobs: Jobs) -> list[str]:
     """Of which rules these jobs were; what is not among them ran beside Snakemake."""
     return sorted(job["Comment"].removeprefix("rule_").split("_wildcards")[0] for job in jobs)
-
-
-@pytest.mark.cluster
-def test_everything_for_real_from_nothing_to_the_table_with_accounting(accounted: Cluster, tmp_path: Path) -> None:
-    tree = copy_project(tmp_path / "project")
-    without_studies(tree)
-    move_in(tree, accounted)
-    with running(tree, accounted, *CONFIG, FEW, GPUS, "--", "table2") as run:
-        run.finish(1200)
-        said = accounted.run("sacct", "--allocations", "--noheader", "--format=Account,Partition,State")
-    assert {tuple(line.split()) for line in said.splitlines()} == {
-        ("tests", "gpu", "COMPLETED"),
-        ("tests", "cpu", "COMPLETED"),
-    }
-    table = (tree.root / "results/ci/tables/table2.md").read_text()
-    assert "| GRPO " in table
-    assert run.tree.plan(*CONFIG, FEW, GPUS, "--", "table2") == {}

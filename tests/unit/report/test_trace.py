@@ -366,7 +366,8 @@ def forks(results):
 
 
 def fork_table(forks, name):
-    config, rollouts = forks.scale / "settings/explorations/forks.shown.yaml", forks.scale / "explorations/forks/rollouts.csv"
+    config = forks.scale / "settings/explorations/forks.shown.yaml"
+    rollouts = forks.scale / "explorations/forks/rollouts.csv"
     words = ["--config", config, "--rollouts", rollouts, "--published", PUBLISHED, "--table", name]
     assert main(["fork-table", *map(str, [*words, "--out", forks.scale / "tables"])]) == 0
     return forks.scale / f"tables/{name}.csv"
