@@ -14,7 +14,7 @@ from datpo.core.files import read_jsonl, read_text
 from datpo.plan.hours import HOUR, Paper, paper_hours, read_paper
 from datpo.plan.known import KNOWN_LENGTH, Known
 from datpo.plan.measured import Measured, read_measured
-from datpo.plan.needs import Job, Settings, needs
+from datpo.plan.needs import Job, Settings, needs, place
 from datpo.plan.ranges import Range
 from datpo.plan.sampling import exploring_work, pretraining_work, sampling_work
 from datpo.plan.sizes import Size, model_size
@@ -73,7 +73,7 @@ class Plan:
     @property
     def targets(self) -> list[str]:
         """All targets that need a job."""
-        return list(dict.fromkeys(target for each in self.estimates for target in each.needed_by))
+        return sorted({target for each in self.estimates for target in each.needed_by}, key=place)
 
 
 def total(estimates: Iterable[Estimate]) -> Range:

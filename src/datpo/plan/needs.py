@@ -200,6 +200,12 @@ def _causes(config: Settings, job: Job) -> list[Job]:
     return before if fetched else [*before, job]
 
 
+def place(target: str) -> tuple[int, int, str]:
+    """Where a target stands in a list: tables, figures, others, by their numbers; a key to sort by."""
+    found = NUMBERED.match(target)
+    return (("table", "figure").index(found[1]), int(found[2]), target) if found else (2, 0, target)
+
+
 def short(targets: Iterable[str]) -> str:
     """Targets in few letters: `tables 2-4, 9; figures 4, 11; difficulty`."""
     numbers: dict[str, set[int]] = {"table": set(), "figure": set()}

@@ -16,7 +16,7 @@ from datpo.plan.needs import plan_settings
 from datpo.plan.notes import notes_of
 from datpo.plan.tables import parts_of
 from datpo.report.markup import pipe_table
-from datpo.report.sheet import MARKDOWN, Part, write_sheet
+from datpo.report.sheet import PLAIN, Part, write_sheet
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -79,9 +79,9 @@ def _row(each: Estimate) -> dict[str, Any]:
 
 
 def _printed(title: str, parts: Sequence[Part], notes: Sequence[str]) -> str:
-    """A plan for a terminal, and as Markdown."""
+    """A plan for a terminal: laid out as Markdown is, but nothing is escaped."""
     blocks = [f"# {title}"]
     for part in parts:
         blocks += [f"## {part.heading}"] if part.heading else []
-        blocks.append(pipe_table([name for _, name in part.header], part.written(MARKDOWN), part.left))
+        blocks.append(pipe_table([name for _, name in part.header], part.written(PLAIN), part.left))
     return "\n\n".join([*blocks, "## Notes", "\n".join(f"- {note}" for note in notes)])

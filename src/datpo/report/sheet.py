@@ -62,6 +62,7 @@ class Language(NamedTuple):
     number: Callable[[Score, float | None, int], str]
 
 
+PLAIN = Language(str, str, markdown_score)
 MARKDOWN = Language(markdown, str, markdown_score)
 LATEX = Language(latex, latex, latex_score)
 HTML = Language(hypertext, hypertext, html_score)
