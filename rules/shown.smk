@@ -15,7 +15,9 @@ FIGURES = {
 
 
 def there(name: str) -> str:
-    """The name of a study or an exploration; InputError if nothing is left of it."""
+    """The name of a study or an exploration; InputError if it has been taken away or nothing is left of it."""
+    if name not in {**config["studies"], **config["explorations"]}:
+        raise InputError(f"{name}: this scale, or --config, sets it to null; take that away, or leave {name} out")
     if name in LACKING:
         raise InputError(f"{name}: {LACKING[name]}")
     return name
@@ -67,10 +69,10 @@ def table_metrics(wildcards) -> list[str]:
 
 def figure_metrics(figure: str) -> list[str]:
     """What a figure reads of its study's checkpoints: the untrained ones, and those at the end, at equal updates or on the way."""
-    study, reads = FIGURES[figure]
-    found = metrics_in(there(study)) if "metrics" in reads else []
+    study, reads = there(FIGURES[figure][0]), FIGURES[figure][1]
+    found = metrics_in(study) if "metrics" in reads else []
     if "metrics at updates" in reads:
-        if not ends_together(config, there(study), "updates"):
+        if not ends_together(config, study, "updates"):
             raise InputError(
                 f"{figure}: some training's duration does not name `updates` beside another unit"
             )

@@ -96,6 +96,8 @@ def test_a_study_of_which_nothing_is_left_is_no_part_of_all_and_refused_by_name(
     assert copy.plan("--config", benchmarks)["write_table"] == 10 - 4  # Tables 3, 4, 13 and 14
     said = copy.snakemake("-n", "--config", benchmarks, "--", "table3", fails=True)
     assert "table3: no model, benchmark or row is left of it" in said
+    said = copy.snakemake("-n", "--config", "studies={figure5: null}", "--", "figure5", fails=True)
+    assert "figure5: this scale, or --config, sets it to null" in said
 
 
 def test_a_table_of_one_s_own_is_a_file(copy: Tree) -> None:
