@@ -17,7 +17,9 @@ FIGURES = {
 def there(name: str) -> str:
     """The name of a study or an exploration; InputError if it has been taken away or nothing is left of it."""
     if name not in {**config["studies"], **config["explorations"]}:
-        raise InputError(f"{name}: this scale, or --config, sets it to null; take that away, or leave {name} out")
+        raise InputError(
+            f"{name}: this scale, or --config, sets it to null; take that away, or leave {name} out"
+        )
     if name in LACKING:
         raise InputError(f"{name}: {LACKING[name]}")
     return name
