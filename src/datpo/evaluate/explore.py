@@ -28,6 +28,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import is_sealed, sealed_folder, whole_file, whole_folder
 from datpo.core.problem import Problem, load_problems
 from datpo.core.saved import SavedTree, save_trees
+from datpo.core.spent import drop_spent
 from datpo.core.tree import Ints, RolloutTree
 from datpo.credit.diversity import Embed, Vectors, block_diversity, embedded, siblings, tree_diversity
 from datpo.engines.hf import HFEngine
@@ -151,7 +152,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
         _join([path / "rollouts.csv" for path in folders], target / "rollouts.csv", heads=1)
         for name in structures:
             _join([path / f"{name}.jsonl" for path in folders], target / "trees" / f"{name}.jsonl")
-    shutil.rmtree(folder)
+    drop_spent([folder])
 
 
 def structures_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, Method]:

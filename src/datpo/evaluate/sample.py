@@ -18,6 +18,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import write_jsonl
 from datpo.core.problem import Problem, load_problems, questions_hash
 from datpo.core.seeds import seed
+from datpo.core.spent import drop_spent
 from datpo.engines.hf import HFEngine
 from datpo.evaluate.samples import check_header, finished_samples
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
@@ -61,7 +62,7 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
                 handle.flush()
                 bar.advance(len(chunk))
     write_jsonl(out, [header, *(row for problem in asked for row in rows[problem.id])])
-    partial.unlink(missing_ok=True)
+    drop_spent([partial])
 
 
 def sample_problems(policy: Policy, problems: Sequence[Problem], settings: Row) -> list[list[Row]]:

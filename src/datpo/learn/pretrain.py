@@ -30,6 +30,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import whole_file, whole_folder
 from datpo.core.problem import Problem
 from datpo.core.seeds import generator, seed
+from datpo.core.spent import drop_spent
 from datpo.data.moves import LEVELS, Puzzle, draw_puzzle, solution, wander
 from datpo.learn.muon import Muon
 from datpo.learn.prompts import prompt_text
@@ -104,7 +105,7 @@ def pretrain(config: Path, out: Path, work: Path) -> None:
     with whole_folder(out) as folder:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    state.unlink(missing_ok=True)
+    drop_spent([state])
 
 
 def make_tokenizer(recipe: Recipe, prompt: Mapping[str, Any]) -> PreTrainedTokenizerFast:

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from datpo.core.errors import InputError
 from datpo.core.files import is_sealed, read_json, sealed_folder, whole_file, write_json
 from datpo.core.saved import SavedTree, load_trees, save_trees
+from datpo.core.spent import drop_spent
 from datpo.core.tree import RolloutTree
 from datpo.learn.policy import checkpoint_hash
 
@@ -104,8 +105,7 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
 
 def forget_states(folder: Path) -> None:
     """Drop what a run needs to go on, once all it was to give is published."""
-    for old in [*_states(folder), *_unfinished(folder), *folder.glob(REACHED)]:
-        shutil.rmtree(old)
+    drop_spent([*_states(folder), *_unfinished(folder), *folder.glob(REACHED)])
 
 
 def _weights(model: torch.nn.Module) -> dict[str, Any]:
