@@ -1,8 +1,8 @@
 # make reproduce   the small reproduction, from nothing to tables, figures and report
 # make test        checks and tests, a small end-to-end run included
-# make test-slow   the tests that take longer
-# make test-cluster   jobs stopped in many ways, on a real Slurm or by kill -9: half an hour
+# make test-slow   the tests that take longer; among them jobs stopped in many ways, on a real Slurm or by kill -9
 # make bench       speed, against plain ways of doing the same and against TRL in an environment of its own
+# make gpu-check   what the GPU here makes of attention, update, sampling and a whole step: some minutes
 PYTHON ?= python3
 CORES ?= 2
 UV := 0.13.9
@@ -14,7 +14,7 @@ SCALE ?= $(or $(shell sed -n 's/^scale: *\([A-Za-z0-9._-]*\).*/\1/p' config/conf
 # Local wheels, where a machine has some: uv does not read pip's settings.
 FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
-.PHONY: setup reproduce test test-slow test-cluster checks bench
+.PHONY: setup reproduce test test-slow checks bench gpu-check
 
 setup: $(VENV)/installed
 
@@ -45,13 +45,11 @@ checks: setup
 	$(IN) snakemake --lint
 
 test: checks
-	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow and not cluster"
+	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow"
 
+# One more at a time than there are cores: those on Slurm mostly wait.
 test-slow: setup
-	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m slow
-
-test-cluster: setup
-	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m cluster
+	$(IN) python -m pytest -n $$(($(CORES) + 1)) --dist loadgroup -m slow
 
 # Answers for the checker to judge, where a set of them lies beside the project.
 ANSWERS ?= $(wildcard ../shared/cases/grading_real.jsonl)
@@ -65,3 +63,6 @@ $(TRL)/installed: benchmarks/requirements-trl.txt | setup
 bench: setup $(TRL)/installed
 	$(IN) PYTHONPATH=src HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 python -m benchmarks --trl $(TRL)/bin/python \
 	    $(if $(ANSWERS),--answers $(ANSWERS))
+
+gpu-check: setup
+	$(IN) PYTHONPATH=src HF_HUB_OFFLINE=1 python -m benchmarks.gpu_check

@@ -10,7 +10,7 @@ from tests.slurm.cluster import Cluster
 from tests.slurm.site import move_in, running
 from tests.workflow.project import copy_project, without_studies
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
 CONFIG = (
     *("--config", "scale=ci", "runs={datpo: null, dr_grpo: null, treerl: null, attnrl: null}"),

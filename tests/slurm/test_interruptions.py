@@ -17,7 +17,7 @@ from tests.slurm.cluster import Cluster, alive, wait_for
 from tests.slurm.site import Running, beats, move_in, never_two_at_once, running
 from tests.workflow.project import Tree, copy_project, without_studies
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("slurm")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("slurm")]
 
 STEPS = 16
 CONFIG = (

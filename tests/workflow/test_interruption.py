@@ -229,7 +229,7 @@ def test_a_training_and_its_samples_survive_three_kills(
     assert made(tree) == undisturbed
 
 
-@pytest.mark.cluster
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_killed_whenever_it_ends_in_the_same_bytes(
     base: Tree, undisturbed: dict[str, Any], tmp_path: Path, seed: int
@@ -240,7 +240,7 @@ def test_whatever_is_killed_whenever_it_ends_in_the_same_bytes(
     assert made(tree) == undisturbed
 
 
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_an_exploration_survives_four_kills(base: Tree, tmp_path: Path) -> None:
     whole, tree = base.copied(tmp_path / "whole"), base.copied(tmp_path / "project")
     run(whole, FORKS)
@@ -271,7 +271,7 @@ def fill(folder: Path, left: int) -> None:
     (folder / "ballast").write_bytes(bytes(shutil.disk_usage(folder).free - left))
 
 
-@pytest.mark.cluster
+@pytest.mark.slow
 def test_a_full_disk_is_named_and_costs_nothing_that_was_there(
     base: Tree, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
