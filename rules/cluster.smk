@@ -22,11 +22,25 @@ def site_resources() -> dict:
     for _, file in filter(
         None, map(get_profile_dir, profiles or [os.environ.get("SNAKEMAKE_PROFILE", "none")])
     ):
-        said = (yaml.safe_load(file.read_text(encoding="utf-8")) or {}).get("default-resources") or {}
+        text = file.read_text(encoding="utf-8")
+        check_site(text, file)
+        said = (yaml.safe_load(text) or {}).get("default-resources") or {}
         pairs = said if isinstance(said, list) else [f"{name}={value}" for name, value in said.items()]
         for name, value in Resources.parse(pairs, allow_expressions=True).items():
             resources.setdefault(name, value)
     return {name: str(value.raw).strip("'\"") for name, value in resources.items()}
+
+
+def check_site(text: str, file: Path) -> None:
+    """Refuse what is written as Slurm's own commands say it, but means something else here, or is refused days later."""
+    if clock := re.search(r"^\s*runtime:\s*(\S*:\S*)", text, re.M):
+        sys.exit(f"{file}: runtime: {clock[1]} would not be read as hours; write 4h, 24h or 7d")
+    kind = re.search(r"^\s*gpu_kind:\s*([^\s#]+)", text, re.M)
+    if kind and not re.fullmatch(r"[A-Za-z0-9_.]+", kind[1].strip("'\"")):
+        sys.exit(
+            f"{file}: gpu_kind: {kind[1]} has a character that Snakemake's Slurm plugin refuses in such a name; leave "
+            "the line out, and say gpu_feature, one that only nodes with such GPUs have (sinfo --format=%f)"
+        )
 
 
 SITE = site_resources()
@@ -51,7 +65,11 @@ def model_job(hours: int) -> dict:
         "slurm_extra": f"--signal=TERM@{min(NOTICE, minutes * 60 // 4)} {SITE.get('slurm_extra', '')}".strip(),
     }
     if jobs["gpus"]:
-        site = {"slurm_partition": SITE.get("gpu_partition"), "gpu_model": SITE.get("gpu_kind")}
+        site = {
+            "slurm_partition": SITE.get("gpu_partition"),
+            "gpu_model": SITE.get("gpu_kind"),
+            "constraint": SITE.get("gpu_feature"),
+        }
         resources |= {"gpu": jobs["gpus"], "nodes": 1} | {
             name: value for name, value in site.items() if value
         }

@@ -69,7 +69,7 @@ rule score:
     conda:
         "../envs/score.yaml"
     resources:
-        runtime=120,
+        runtime=60,
         mem_mb=4000,
     shell:
         "logged {log} python -m datpo score --config {input.config} --samples {input.samples}"

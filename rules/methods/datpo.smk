@@ -3,4 +3,4 @@ use rule train as train_datpo with:
     wildcard_constraints:
         method="datpo",
     resources:
-        **model_job(hours=84),
+        **model_job(hours=96),

@@ -41,7 +41,7 @@ rule train:
         LEARN
     threads: config["jobs"]["threads"]
     resources:
-        **model_job(hours=36),
+        **model_job(hours=48),
     params:
         problems=training_problems_of,
         # Not an output: Snakemake deletes a failed job's outputs, and the states to resume from live here.

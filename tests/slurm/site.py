@@ -25,7 +25,7 @@ OWN = {
     "  runtime: 24h": "  runtime: 30",
     "latency-wait: 60": "latency-wait: 10",
 }
-WITHOUT_ACCOUNTING = {"# slurm-status-command: squeue": "slurm-status-command: squeue"}
+WITHOUT_ACCOUNTING = {"#slurm-status-command: squeue": "slurm-status-command: squeue"}
 WITH_ACCOUNTING = {"#  slurm_account: my_account": "  slurm_account: tests"}
 
 

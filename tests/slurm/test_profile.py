@@ -44,12 +44,32 @@ def test_a_job_asks_for_its_own_needs_within_the_limits_of_the_site(
     for rule in ("train_datpo", "sample"):
         asked = resources(said, rule)
         assert (asked["gpu"], asked["gpu_model"], asked["slurm_partition"]) == ("1", "a100", "gpu")
-        assert (asked["runtime"], asked["mem_mb"]) == ("480", "64000")  # not 84 hours, and less than there is
+        assert asked["constraint"] == "a100_80gb"
+        assert (asked["runtime"], asked["mem_mb"]) == ("480", "64000")  # not 96 hours, and less than there is
         assert asked["slurm_extra"] == "--signal=TERM@1200 --mail-type=FAIL"
     said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET.replace("samples", "scores"), **with_conda)
     asked = resources(said, "score")
-    assert (asked["slurm_partition"], asked["runtime"], asked["slurm_extra"]) == ("cpu", "120", "--mail-type=FAIL")
-    assert not {"gpu", "gpu_model"} & set(asked)
+    assert (asked["slurm_partition"], asked["runtime"], asked["slurm_extra"]) == ("cpu", "60", "--mail-type=FAIL")
+    assert not {"gpu", "gpu_model", "constraint"} & set(asked)
+
+
+def test_slurm_s_own_words_for_times_and_gpus_are_refused_where_they_would_mean_something_else(
+    filled_in: Tree, with_conda: dict[str, str]
+) -> None:
+    profile = filled_in.root / PROFILE
+    text = profile.read_text(encoding="utf-8")
+    for old, new, says in (
+        ("runtime: 8h", "runtime: 4:00:00", "would not be read as hours; write 4h"),
+        ("gpu_kind: a100", "gpu_kind: a100-sxm4-80gb", "leave the line out, and say gpu_feature"),
+    ):
+        assert old in text
+        try:
+            profile.write_text(text.replace(old, new), encoding="utf-8")
+            said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET, fails=True, **with_conda)
+        finally:
+            profile.write_text(text, encoding="utf-8")
+        assert says in said
+        assert "Traceback" not in said
 
 
 def test_a_site_with_short_limits_leaves_most_of_them(filled_in: Tree, with_conda: dict[str, str]) -> None:
