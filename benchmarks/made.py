@@ -36,10 +36,11 @@ class Size:
 TINY = Size("tiny", 96, 3, 6, 3, 256, 350)
 ONE_M = Size("1M", 128, 4, 8, 4, 384, 1024)
 HUNDRED_M = Size("100M", 768, 12, 12, 4, 2048, 32_000)
+QWEN_3B = Size("3B", 2048, 36, 16, 2, 11_008, 151_936)  # as Qwen2.5-3B
 
 
-def policy(size: Size) -> Policy:
-    """A random model of this size."""
+def policy(size: Size, device: torch.device | str = "cpu") -> Policy:
+    """A random model of this size, made where it is to lie."""
     torch.manual_seed(0)
     config = Qwen2Config(
         vocab_size=size.vocabulary,
@@ -55,7 +56,8 @@ def policy(size: Size) -> Policy:
         pad_token_id=0,
         attn_implementation="datpo",
     )
-    model = Qwen2ForCausalLM(config).eval()
+    with torch.device(device):
+        model = Qwen2ForCausalLM(config).eval()
     model.generation_config.eos_token_id = END
     return Policy(model, SimpleNamespace(eos_token_id=END))
 

@@ -30,7 +30,8 @@ def peak(side: str, leaves: int, vocabulary: int, budget: int) -> int:
     """Bytes beyond model, gradients and AdamW's moments at the highest point of a mini-batch."""
     it = update.whole_tree(replace(made.ONE_M, vocabulary=vocabulary), SHAPES[leaves])
     it.settings = replace(it.settings, token_budget=budget)
-    it.learner.optimizer.step()  # gradients are zero and there; this makes the moments
+    it.learner.clear_gradients()
+    it.learner.optimizer.step()  # this makes the moments
     before = resident("VmRSS")
     if side == "packed":
         it.packed()

@@ -59,6 +59,8 @@ def _old(grown: RolloutTree, block: int) -> Floats:
 def accumulate(policy: Policy, method: Method, made: Sequence[Flat], token_budget: int, logit_budget: int) -> float:
     """Add the gradient of a mini-batch's loss (token mean), micro-batch by micro-batch; returns the loss."""
     policy.model.set_attn_implementation("sdpa")
+    policy.model.train(policy.model.is_gradient_checkpointing)  # as the packed update: layers computed again, or not
+    device = policy.device
     normaliser = float(sum(len(one.old) for one in made))
     total = 0.0
     for batch in micro_batches(made, token_budget):
@@ -71,18 +73,23 @@ def accumulate(policy: Policy, method: Method, made: Sequence[Flat], token_budge
             rows.append(np.full(len(one.old), row))
             places.append(np.arange(first - 1, len(one.tokens) - 1))
             tokens.append(one.tokens[first:])
-        hidden = policy.model.model(input_ids=torch.as_tensor(token_RT), use_cache=False).last_hidden_state
-        hidden_SD = hidden[torch.as_tensor(np.concatenate(rows)), torch.as_tensor(np.concatenate(places))]
-        token_S = torch.as_tensor(np.concatenate(tokens))
+        hidden = policy.model.model(
+            input_ids=torch.as_tensor(token_RT, device=device), use_cache=False
+        ).last_hidden_state
+        row_S, place_S, token_S = (
+            torch.as_tensor(np.concatenate(parts), device=device) for parts in (rows, places, tokens)
+        )
+        hidden_SD = hidden[row_S, place_S]
         logp_S = token_logprobs(
             hidden_SD, policy.model.lm_head, token_S, max(1, logit_budget // policy.model.config.vocab_size), 1.0
         )
         advantage_S = np.concatenate([one.advantages for one in batch])
         given = (np.concatenate([one.old for one in batch]), np.maximum(advantage_S, 0), np.maximum(-advantage_S, 0))
-        tensors = [torch.as_tensor(each, dtype=logp_S.dtype) for each in given]
+        tensors = [torch.as_tensor(each, dtype=logp_S.dtype, device=device) for each in given]
         loss, _ = clipped_loss(logp_S, *tensors, method.clip_range, normaliser)
         loss.backward()
         total += float(loss.detach())
+    policy.model.eval()
     policy.model.set_attn_implementation("datpo")
     return total
 
