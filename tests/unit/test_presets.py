@@ -1,4 +1,4 @@
-"""Studies and preset hold the paper's numbers; the page on fidelity names options that exist, and real defaults."""
+"""The preset holds the release's quirks; the page on fidelity names options that exist, and real defaults."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_preset_says_how_it_is_used(preset: str) -> None:
     assert f"--profile slurm --configfile config/presets/{preset}.yaml --config scale=paper" in comment
 
 
-# Written by hand from the paper's tables; `datpo` is (4, 3, 4), sent-entropy, alpha 0.2 -> 0.
+# Written by hand. What the studies change: test_paper_config.py.
 RELEASE = {
     "grpo_release": {"clip": [0.2, 0.2], "checker": "datpo_release", "end_token": "untrained"},
     "dr_grpo_release": {"truncated": "wrong", "checker": "datpo_release", "end_token": "untrained"},
@@ -83,52 +83,6 @@ RELEASE = {
         "graded_text": "branch",
         "checker": "datpo_release",
         "end_token": "untrained",
-    },
-}
-GROUPS = {4: {"roots": 4, "prompts_per_step": 64}, 8: {"roots": 8, "prompts_per_step": 32}, 16: {}}
-STUDIES = {
-    "figure1": {
-        f"grpo_{subset}_g{size}": {
-            **{"clip": "none", "epochs": 1, "minibatch_size": 256, "duration": {"passes": 5, "updates": 110}},
-            **{"subset": subset, **changed},
-        }
-        for subset in ("easy", "medium", "hard")
-        for size, changed in GROUPS.items()
-    },
-    "table3": {
-        "datpo_random": {"fork_rule": "random"},
-        "datpo_fixed_seg": {"fork_rule": "fixed-seg"},
-        "datpo_atb": {"fork_rule": "atb"},
-        "datpo_tok_entropy": {"fork_rule": "tok-entropy"},
-    },
-    "table4": {
-        "datpo_0_to_0": {"alpha": [0, 0]},
-        "datpo_0.4_to_0": {"alpha": [0.4, 0]},
-        "datpo_0.2_to_0_all_blocks": {"bonus": "all"},
-        "datpo_0.2_to_0.2": {"alpha": [0.2, 0.2]},
-        "datpo_0.2_to_-0.2": {"alpha": [0.2, -0.2]},
-    },
-    "table9": {"datpo_off_policy": {"off_policy": True}},
-    "table12": {"datpo_static": {"roots": 6, "max_forks": 2, "max_siblings": 2, "adaptive": False}},
-    "table13": {
-        "datpo_mpnet": {
-            "embedder": "sentence-transformers/all-mpnet-base-v2",
-            "embedder_revision": "9a3225965996d404b775526de6dbfe85d3368642",
-            "embedder_remote_code": False,
-        },
-        "datpo_bge_m3": {
-            "embedder": "BAAI/bge-m3",
-            "embedder_revision": "5617a9f61b028005a4858fdac845db406aefb181",
-            "embedder_remote_code": False,
-        },
-        "datpo_gte_base": {
-            "embedder": "Alibaba-NLP/gte-base-en-v1.5",
-            "embedder_revision": "a829fd0e060bb84554da0dfd354d0de0f7712b7f",
-        },
-    },
-    "table14": {
-        "treerl_wider": {"roots": 4, "forks": 3, "siblings": 4},
-        "attnrl_wider": {"roots": 4, "max_forks": 3, "siblings": 4},
     },
 }
 
@@ -153,16 +107,6 @@ def test_the_release_changes_what_the_release_changes_and_nothing_else() -> None
     assert with_preset("release")["trainings"].keys() == RELEASE.keys()
 
 
-def test_the_studies_change_what_the_paper_changes_and_nothing_else() -> None:
-    studies = plain()["studies"]
-    assert {name: study["runs"].keys() for name, study in studies.items() if study["runs"]} == {
-        name: runs.keys() for name, runs in STUDIES.items()
-    }
-    trainings = plain()["trainings"]
-    for name, expected in STUDIES.items():
-        assert changes({run: trainings[run] for run in studies[name]["runs"]}) == expected
-
-
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_training_s_method_can_be_built_and_is_named_after_it(scale: str) -> None:
     for name, run in plain(scale)["trainings"].items():
@@ -181,14 +125,6 @@ def test_the_rows_of_every_table_are_the_paper_s() -> None:
             told = [f"{subset}, G = {size}" for subset, sizes in published[name].items() for size in sizes]
             assert [label for label, _ in rows_of(plain(), name)] == told
         assert study["models"] is not None, f"{name}: which of the models the paper shows is said"
-
-
-def test_what_the_studies_change_it_from() -> None:
-    numbers = usual_numbers("datpo")
-    assert [numbers[key] for key in ("roots", "max_forks", "max_siblings")] == [4, 3, 4]
-    assert (numbers["fork_rule"], numbers["alpha"], numbers["bonus"]) == ("sent-entropy", [0.2, 0.0], "positive")
-    assert usual_numbers("treerl")["rounds"] == 1
-    assert plain()["train"]["embedder"] == "Alibaba-NLP/gte-large-en-v1.5"
 
 
 def test_the_release_grades_in_its_own_way_and_nothing_else_does() -> None:
