@@ -1,6 +1,7 @@
 # make reproduce   the small reproduction, from nothing to tables, figures and report
 # make test        checks and tests, a small end-to-end run included
 # make test-slow   the tests that take longer; among them jobs stopped in many ways, on a real Slurm or by kill -9
+# make test-vllm   those of vLLM alone, whose build for a CPU gets an environment of its own (3.5 GB)
 # make bench       speed, against plain ways of doing the same and against TRL in an environment of its own
 # make gpu-check   what the GPU here makes of attention, update, sampling and a whole step: some minutes
 PYTHON ?= python3
@@ -14,7 +15,7 @@ SCALE ?= $(or $(shell sed -n 's/^scale: *\([A-Za-z0-9._-]*\).*/\1/p' config/conf
 # Local wheels, where a machine has some: uv does not read pip's settings.
 FIND_LINKS := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)")
 
-.PHONY: setup reproduce test test-slow checks bench gpu-check
+.PHONY: setup reproduce test test-slow test-vllm checks bench gpu-check
 
 setup: $(VENV)/installed
 
@@ -48,8 +49,19 @@ test: checks
 	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow"
 
 # One more at a time than there are cores: those on Slurm mostly wait.
-test-slow: setup
+test-slow: setup test-vllm
 	$(IN) python -m pytest -n $$(($(CORES) + 1)) --dist loadgroup -m slow
+
+# vLLM's build for a CPU, in an environment of its own whose pins name all there is.
+VLLM := .venv-vllm
+
+$(VLLM)/installed: tests/vllm/requirements.txt | setup
+	$(VENV)/bin/uv venv --quiet --clear --python $(VENV)/bin/python $(VLLM)
+	$(VENV)/bin/uv pip install --quiet --no-deps --python $(VLLM)/bin/python $(FIND_LINKS) -r $<
+	touch $@
+
+test-vllm: $(VLLM)/installed
+	PATH="$(CURDIR)/$(VLLM)/bin:$$PATH" OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 python -m pytest tests/vllm
 
 # Answers for the checker to judge, where a set of them lies beside the project.
 ANSWERS ?= $(wildcard ../shared/cases/grading_real.jsonl)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,47 @@ class Continuation:
     handle: int
 
 
+@dataclass(frozen=True)
+class EngineReport:
+    """What an engine with a model of its own says of a while's work; empty for one that samples from the policy itself.
+
+    Reports add up. With mu the probabilities that the engine drew from, pi the policy's own, which stand in the
+    continuations:
+
+    Attributes:
+        tokens: drawn.
+        gaps, largest: sum and maximum over tokens of |log pi - log mu| in nats.
+        ratios: sum of pi / mu; the mean is 1 but for chance where both are the same policy.
+        context, cached: tokens of all contexts, and those whose keys and values were there already.
+    """
+
+    tokens: int = 0
+    gaps: float = 0.0
+    largest: float = 0.0
+    ratios: float = 0.0
+    context: int = 0
+    cached: int = 0
+
+    def __add__(self, other: EngineReport) -> EngineReport:
+        return EngineReport(
+            self.tokens + other.tokens,
+            self.gaps + other.gaps,
+            max(self.largest, other.largest),
+            self.ratios + other.ratios,
+            self.context + other.context,
+            self.cached + other.cached,
+        )
+
+    def row(self) -> Mapping[str, float | None]:
+        """The numbers of a training log's row; None where there is nothing to be said."""
+        return {
+            "engine_gap": self.gaps / self.tokens if self.tokens else None,
+            "engine_gap_max": self.largest if self.tokens else None,
+            "engine_ratio": self.ratios / self.tokens if self.tokens else None,
+            "engine_cached": self.cached / self.context if self.context else None,
+        }
+
+
 class Engine(Protocol):
     """Samples from the policy at temperature 1 unless it was built with another one."""
 
@@ -46,5 +87,9 @@ class Engine(Protocol):
         ...
 
     def forget(self) -> None:
-        """Drop all cached keys and values: they are stale once the policy has been updated."""
+        """Drop all cached keys and values, and whatever else is stale once the policy has been updated."""
+        ...
+
+    def report(self) -> EngineReport:
+        """What there is to say since the last report."""
         ...

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from datpo.core.engine import Continuation, Request
+from datpo.core.engine import Continuation, EngineReport, Request
 from datpo.core.tree import Floats, Ints
 from datpo.learn.policy import Policy
 
@@ -71,11 +71,15 @@ def _attended(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scale: 
     return attention(folded, keys, values, mask.expand(-1, -1, folded.shape[2], -1), scale=scale).reshape(query.shape)
 
 
-def reaches(position_R: Ints) -> list[tuple[int, int, int]]:
-    """Runs of rows (start, stop, keys) of like reach, where positions descend; short rows do not pay for long ones."""
+def reaches(position_R: Ints, fewest: int | None = None) -> list[tuple[int, int, int]]:
+    """Runs of rows (start, stop, keys) of like reach, where positions descend; short rows do not pay for long ones.
+
+    A run has `fewest` rows (default `FEWEST`) or more, but for the last.
+    """
+    fewest = FEWEST if fewest is None else fewest
     runs, start = [], 0
     for row in range(len(position_R)):
-        if row - start >= FEWEST and position_R[row] + 1 < SHORTER * (position_R[start] + 1):
+        if row - start >= fewest and position_R[row] + 1 < SHORTER * (position_R[start] + 1):
             runs.append((start, row, int(position_R[start]) + 1))
             start = row
     return [*runs, (start, len(position_R), int(position_R[start]) + 1)]
@@ -85,6 +89,7 @@ class HFEngine:
     """Samples token by token from a policy; pure multinomial at the given temperature.
 
     Attributes:
+        at_once: requests that are worth handing over together where somebody wants them in parts.
         compact_below: share of rows still alive below which the cache is copied without the finished ones.
 
     Args:
@@ -97,7 +102,7 @@ class HFEngine:
 
     def __init__(self, policy: Policy, batch: int, temperature: float = 1.0) -> None:
         self.policy = policy
-        self.batch = batch
+        self.batch = self.at_once = batch
         self.temperature = temperature
         self.end_tokens = np.array(sorted(policy.end_tokens))
         self._kept: dict[int, Tensor] = {}
@@ -120,6 +125,10 @@ class HFEngine:
     def forget(self) -> None:
         """Drop the kept keys and values."""
         self._kept.clear()
+
+    def report(self) -> EngineReport:
+        """Nothing: what draws is the policy itself."""
+        return EngineReport()
 
     def _sample_batch(self, requests: Sequence[Request], keep: bool) -> list[Continuation]:
         drawn = _Drawn(requests)
@@ -183,11 +192,18 @@ class HFEngine:
         return found
 
     def _prefill(self, kv: Tensor, groups: Mapping[bytes, list[int]], requests: Sequence[Request]) -> None:
-        """Run each distinct context once, and copy its keys and values to the rows that share it."""
-        contexts = [requests[rows[0]].context[:-1] for rows in groups.values()]
-        longest = max((len(context) for context in contexts), default=0)
-        if not longest:
-            return
+        """Run each distinct context once, beside others of like length: a long one would pad all of them to its own.
+
+        Contexts come in descending order, as the rows do.
+        """
+        homes = [rows for rows in groups.values() if len(requests[rows[0]].context) > 1]
+        last = np.array([len(requests[rows[0]].context) - 2 for rows in homes])
+        for start, stop, longest in reaches(last, fewest=1) if homes else ():
+            self._prefill_alike(kv, homes[start:stop], requests, longest)
+
+    def _prefill_alike(self, kv: Tensor, homes: Sequence[list[int]], requests: Sequence[Request], longest: int) -> None:
+        """Run contexts padded to one length, and copy the keys and values of each to the rows that share it."""
+        contexts = [requests[rows[0]].context[:-1] for rows in homes]
         token = np.zeros((len(contexts), longest), dtype=np.int64)
         for row, context in enumerate(contexts):
             token[row, : len(context)] = context
@@ -196,8 +212,8 @@ class HFEngine:
         position = torch.arange(longest, device=kv.device).expand(len(contexts), -1)
         attend.aim(position)
         self.policy.hidden(torch.as_tensor(token, device=kv.device), position, attend)
-        home = np.concatenate([np.full(len(rows), g) for g, rows in enumerate(groups.values())])
-        rows = torch.as_tensor(np.concatenate(list(groups.values())), device=kv.device)
+        home = np.concatenate([np.full(len(rows), g) for g, rows in enumerate(homes)])
+        rows = torch.as_tensor(np.concatenate(homes), device=kv.device)
         kv[:, :, rows, :, :longest] = attend.kv[:, :, torch.as_tensor(home, device=kv.device)]
 
 

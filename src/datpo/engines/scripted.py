@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datpo.core.engine import Continuation, Request
+from datpo.core.engine import Continuation, EngineReport, Request
 from datpo.core.tree import Finish, Floats
 
 
@@ -34,6 +34,10 @@ class ScriptedEngine:
     def forget(self) -> None:
         """There is no cache; the call is counted."""
         self.forgotten += 1
+
+    def report(self) -> EngineReport:
+        """Nothing: what draws is the policy itself."""
+        return EngineReport()
 
     def _one(self, request: Request, handle: int) -> Continuation:
         rng = np.random.default_rng(request.seed)

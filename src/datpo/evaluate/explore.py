@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +30,13 @@ from datpo.core.saved import SavedTree, save_trees
 from datpo.core.spent import drop_spent
 from datpo.core.tree import Ints, RolloutTree
 from datpo.credit.diversity import Embed, Vectors, block_diversity, embedded, siblings, tree_diversity
-from datpo.engines.hf import HFEngine
+from datpo.engines.build import engine_versions, rollout_engine
 from datpo.evaluate.sample import PRECISIONS
 from datpo.learn.embed import embedder
 from datpo.learn.grading import check_keys, grader
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import prompts_of
-from datpo.learn.trainer import signals_of
+from datpo.learn.signals import signals_of
 from datpo.methods import Method, load
 from datpo.progress import ProgressLines
 from datpo.search.budget import Progress
@@ -188,7 +187,7 @@ def explorer_of(policy: Policy, structures: Structures, settings: Row) -> Explor
     """Rollouts as training has them, with the same limits, checker and embedder."""
     train = settings["train"]
     rollouts = Rollouts(
-        engine=HFEngine(policy, train["generation_batch"], train["temperature"]),
+        engine=rollout_engine(policy, train),
         grade=grader(
             settings["domain"],
             policy,
@@ -271,6 +270,6 @@ def _fingerprint(settings: Row, problems: Sequence[Problem], model: Path) -> str
         "settings": settings,
         "problems": [asdict(problem) for problem in problems],
         "checkpoint": checkpoint_hash(model),
-        "versions": {name: version(name) for name in ("torch", "transformers")},
+        "versions": engine_versions(settings["train"]["engine"]),
     }
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]

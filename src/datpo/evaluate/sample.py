@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import torch
 from accelerate import Accelerator
 
 from datpo.config import read_settings
-from datpo.core.engine import Request
+from datpo.core.engine import Engine, Request
 from datpo.core.errors import InputError
 from datpo.core.files import write_jsonl
 from datpo.core.problem import Problem, load_problems, questions_hash
 from datpo.core.seeds import seed
 from datpo.core.spent import drop_spent
-from datpo.engines.hf import HFEngine
+from datpo.engines.build import engine_versions, sampling_engine
 from datpo.evaluate.samples import check_header, finished_samples
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import cut_at_stop, prompts_of
@@ -49,14 +48,16 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
     if todo:
         policy = load_policy(model, PRECISIONS[settings["precision"]])
         policy = policy.ending_at(settings["prompt"].get("stop_tokens") or [])
-        policy.model.to(Accelerator().device)
+        if settings["engine"] == "hf":  # another engine has the device to itself
+            policy.model.to(Accelerator().device)
         # a prompt that is too long is found now, not after hours of others
         prompts_of(todo, settings["prompt"], policy.tokenizer, policy.context_window)
+        engine = sampling_engine(policy, settings)
         label = f"sample {header['model']} {header['run']} seed {header['seed']} on {header['benchmark']}"
         bar = ProgressLines(label, len(asked), "problem", done=len(asked) - len(todo))
         with open(partial, "a", encoding="utf-8") as handle:
-            for chunk in _chunks(todo, max(1, settings["generation_batch"] // settings["n"])):
-                for problem_rows in sample_problems(policy, chunk, settings):
+            for chunk in _chunks(todo, max(1, engine.at_once // settings["n"])):
+                for problem_rows in sample_problems(engine, policy, chunk, settings):
                     rows[problem_rows[0]["problem"]] = problem_rows
                     handle.writelines(json.dumps(row) + "\n" for row in problem_rows)
                 handle.flush()
@@ -65,9 +66,8 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
     drop_spent([partial])
 
 
-def sample_problems(policy: Policy, problems: Sequence[Problem], settings: Row) -> list[list[Row]]:
+def sample_problems(engine: Engine, policy: Policy, problems: Sequence[Problem], settings: Row) -> list[list[Row]]:
     """The rows of each problem's `n` samples."""
-    engine = HFEngine(policy, settings["generation_batch"], settings["temperature"])
     requests = []
     prompts = prompts_of(problems, settings["prompt"], policy.tokenizer, policy.context_window)
     for problem, prompt in zip(problems, prompts, strict=True):
@@ -130,7 +130,7 @@ def make_header(settings: Row, problems: Sequence[Problem], model: Path) -> Row:
         "engine": settings["engine"],
         "precision": settings["precision"],
         "checkpoint": checkpoint_hash(model),
-        "versions": {name: version(name) for name in ("torch", "transformers")},
+        "versions": engine_versions(settings["engine"]),
         "threads": torch.get_num_threads(),
     }
 

@@ -139,3 +139,22 @@ def test_temperature_tempers_the_reported_logprobs_too():
     request = Request(np.array([3, 4]), 0, 10)
     (warm,), (cold,) = (HFEngine(policy, 4, t).sample([request]) for t in (1.0, 0.25))
     assert cold.entropies.mean() < warm.entropies.mean()
+
+
+def test_contexts_of_unlike_lengths_are_prefilled_apart(monkeypatch):
+    """One long context does not pad the others; each draws what it draws alone."""
+    policy, rng, shapes = small_policy(), np.random.default_rng(0), []
+    asked = [Request(rng.integers(3, VOCABULARY, size=n), n, 6) for n in (1, 2, 90, 12, 11, 100, 1)]
+    alone = [HFEngine(policy, 1).sample([request])[0] for request in asked]
+    hidden = type(policy).hidden
+
+    def noted(self, token, position, attend):
+        shapes.append(tuple(token.shape))
+        return hidden(self, token, position, attend)
+
+    monkeypatch.setattr(type(policy), "hidden", noted)
+    together = HFEngine(policy, 8).sample(asked)
+    assert [shape for shape in shapes if shape[1] > 1] == [(2, 99), (2, 11)]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.tokens.tolist() == theirs.tokens.tolist()
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-5)

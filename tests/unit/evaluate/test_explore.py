@@ -46,6 +46,7 @@ TRAIN = {
     "prompts_per_step": 4,
     "max_new_tokens": 40,
     "temperature": 1.0,
+    "engine": "hf",
     "generation_batch": 64,
     "precision": "float32",
     "embedder": "lexical",

@@ -23,6 +23,8 @@ from datpo.core.errors import InputError
 from datpo.core.files import read_json, read_jsonl
 from datpo.core.problem import load_problems, save_problems
 from datpo.core.seeds import seed
+from datpo.engines import build
+from datpo.engines.hf import HFEngine
 from datpo.evaluate import out_of_domain, sample
 from datpo.evaluate.out_of_domain import DrawnSamples, check_same_mean, harness_says, write_prompts
 from datpo.evaluate.samples import read_samples, read_scores
@@ -208,11 +210,11 @@ def test_an_interrupted_job_goes_on_where_it_stopped(
     asked: list[str] = []
     real = sample.sample_problems
 
-    def dies(policy: Policy, problems: Any, settings: Any) -> Any:
+    def dies(engine: Any, policy: Policy, problems: Any, settings: Any) -> Any:
         asked.extend(problem.id for problem in problems)
         if len(asked) > 4:
             raise KeyboardInterrupt
-        return real(policy, problems, settings)
+        return real(engine, policy, problems, settings)
 
     monkeypatch.setattr(sample, "sample_problems", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -220,7 +222,7 @@ def test_an_interrupted_job_goes_on_where_it_stopped(
     finished = asked[:4]
     asked.clear()
     monkeypatch.setattr(
-        sample, "sample_problems", lambda p, q, s: (asked.extend(each.id for each in q), real(p, q, s))[1]
+        sample, "sample_problems", lambda e, p, q, s: (asked.extend(each.id for each in q), real(e, p, q, s))[1]
     )
     assert job.samples() == read_jsonl(done.folder / "samples.jsonl")[1:]
     assert len(asked) == 8
@@ -244,12 +246,12 @@ def test_a_text_that_was_cut_off_has_no_answer_unless_it_is_graded(tmp_path: Pat
 def test_a_chat_template_wraps_the_whole_prompt(tmp_path: Path, checkpoint: Path, monkeypatch: Any) -> None:
     seen: list[str] = []
 
-    class Listening(sample.HFEngine):
+    class Listening(HFEngine):
         def sample(self, requests: Any, keep: bool = False) -> Any:
             seen.extend(self.policy.decode(request.context) for request in requests)
             return super().sample(requests, keep)
 
-    monkeypatch.setattr(sample, "HFEngine", Listening)
+    monkeypatch.setattr(build, "HFEngine", Listening)
     for template in ("plain", "chat"):
         job = Job(tmp_path / template, checkpoint, prompt={"template": template}, task="gpqa_diamond", count=1)
         job.prompts()

@@ -67,11 +67,11 @@ def test_an_interrupted_job_goes_on_where_it_stopped(tmp_path, easy_problems, ba
     asked = []
     real = sample.sample_problems
 
-    def dies(policy, problems, given):
+    def dies(engine, policy, problems, given):
         asked.extend(problem.id for problem in problems)
         if len(asked) > 8:
             raise KeyboardInterrupt
-        return real(policy, problems, given)
+        return real(engine, policy, problems, given)
 
     monkeypatch.setattr(sample, "sample_problems", dies)
     with pytest.raises(KeyboardInterrupt):
@@ -82,7 +82,9 @@ def test_an_interrupted_job_goes_on_where_it_stopped(tmp_path, easy_problems, ba
         handle.write(json.dumps({"problem": asked[8], "sample": 0}) + "\n" + '{"problem": "')
     done = set(asked[:8])
     asked.clear()
-    monkeypatch.setattr(sample, "sample_problems", lambda p, q, s: (asked.extend(x.id for x in q), real(p, q, s))[1])
+    monkeypatch.setattr(
+        sample, "sample_problems", lambda e, p, q, s: (asked.extend(x.id for x in q), real(e, p, q, s))[1]
+    )
     _, rows = run(tmp_path / "cut", easy_problems, base_checkpoint)
     assert rows == whole
     assert not done & set(asked)
@@ -90,16 +92,18 @@ def test_an_interrupted_job_goes_on_where_it_stopped(tmp_path, easy_problems, ba
 
 
 def test_a_job_cut_off_at_any_byte_ends_in_the_same_samples(tmp_path, monkeypatch):
-    policy = SimpleNamespace(model=SimpleNamespace(to=lambda device: None), tokenizer=None, context_window=9)
+    policy = SimpleNamespace(
+        model=SimpleNamespace(to=lambda device: None), tokenizer=None, context_window=9, end_tokens=()
+    )
     policy.ending_at = lambda tokens: policy
     monkeypatch.setattr(sample, "load_policy", lambda model, precision: policy)
     monkeypatch.setattr(sample, "checkpoint_hash", lambda model: "0")
-    monkeypatch.setattr(sample, "version", lambda name: "1")
+    monkeypatch.setattr(sample, "engine_versions", lambda name: {"torch": "1"})
     monkeypatch.setattr(sample, "prompts_of", lambda *given: [])
     fsync = SimpleNamespace(fsync=lambda descriptor: None, replace=files.os.replace)
     monkeypatch.setattr(files, "os", fsync)  # hundreds of jobs
 
-    def drawn(policy, problems, given):
+    def drawn(engine, policy, problems, given):
         for problem in problems:
             if problem.id == "b" and not (tmp_path / "cut/samples.jsonl").exists():
                 raise KeyboardInterrupt
@@ -149,11 +153,11 @@ def test_partial_samples_are_never_taken_for_other_problems(tmp_path, easy_probl
     real = sample.sample_problems
     asked = []
 
-    def dies(policy, problems, given):
+    def dies(engine, policy, problems, given):
         asked.extend(problems)
         if len(asked) > 8:
             raise KeyboardInterrupt
-        return real(policy, problems, given)
+        return real(engine, policy, problems, given)
 
     monkeypatch.setattr(sample, "sample_problems", dies)
     with pytest.raises(KeyboardInterrupt):
