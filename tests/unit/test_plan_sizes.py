@@ -98,6 +98,7 @@ def test_operations_by_hand() -> None:
     # 10 tokens through 240 parameters, 3 of them through 40 more, 2 each; 55 pairs, 2 layers, width 4, 4 each
     assert size.forward(10, 3, 55) == 2 * (2400 + 120) + 4 * 2 * 4 * 55 == 6800
     assert size.training(10, 3, 55) == 3 * 6800 + 2 * 120  # logits once more
+    assert size.training(10, 3, 55, recomputed=True) == 4 * 6800
     assert size.cached_bytes(2) == 2 * 2 * 2 * 2  # keys and values, layers, width, bytes
 
 
@@ -110,31 +111,51 @@ def test_a_dense_pass_costs_two_and_six_operations_for_each_parameter_and_token(
 def test_memory_of_a_training_by_hand() -> None:
     size = size_of(SMALL, "here")
     memory = training_memory(size, Rows(3, 20, waiting=7), "bfloat16", 100, 50, embedder=5)
-    n = 316
+    n, largest = 316, 120  # a layer is more than the head here
     assert (memory.weights, memory.masters, memory.moments, memory.gradients) == (2 * n, 4 * n, 8 * n, 4 * n)
     assert memory.embedder == 20
+    assert memory.copies == 2 * n + 6 * largest
     # two norms of 8 + 2 bytes x 4, attention 2 (3 x 4 + 2 x 2 x 2), the MLP 2 x 4 x 6: 80 + 40 + 48, and a layer more
     assert memory.activations == 100 * 3 * 168
-    assert memory.recomputed == 100 * (2 * 4 * 4 + 2 * 168)
     assert memory.logits == 50 * 14
     assert memory.cache == pytest.approx(1.8 * 3 * 20 * 16)
     assert memory.kept == 7 * 16
     assert memory.sampling == 3 * 10 * 38
-    standing = 18 * n + 20
-    assert memory.peak == standing + 50400 + 700
-    assert memory.peak_recomputed == pytest.approx(standing + 100 * 368 + 700)
-    room = memory.room(standing + 5 * (1.8 * 20 * 16 + 380) + 7 * 16 + 0.5)
+    assert memory.standing == 12 * n + 20
+    around = 4 * n + 2 * n + 720 + 700  # an update's gradients, copies and logits
+    assert memory.peak == memory.standing + around + 50400
+    room = memory.room(memory.standing + 2 * n + 5 * (1.8 * 20 * 16 + 380) + 7 * 16 + 0.5)
     assert room.rows == 5
-    assert memory.room(standing + 700 + 9.5 * 504).tokens == 9
-    assert memory.room(standing - 1) == (0, 0, 0)
+    assert memory.room(memory.standing + around + 9.5 * 504).tokens == 9
+    assert memory.room(memory.standing - 1) == (0, 0)
+
+
+def test_activation_checkpointing_keeps_inputs_and_the_copies_of_one_matrix() -> None:
+    size = size_of(SMALL, "here")
+    memory = training_memory(size, Rows(3, 20), "bfloat16", 100, 50, recomputed=True)
+    assert memory.activations == 100 * (2 * 4 * 4 + 2 * 168)
+    assert memory.copies == (2 + 6) * 120
+    assert memory.update == 4 * 316 + 960 + 36800 + 700
+    rest = training_memory(size, Rows(3, 20), "bfloat16", 100, 50)
+    assert memory.rollout == rest.rollout
+    assert training_memory(size, Rows(3, 20), "float32", 1, 1, recomputed=True).copies == 0
+
+
+def test_an_engine_with_pages_needs_one_row_and_a_pass_over_what_it_drew() -> None:
+    size = size_of(SMALL, "here")
+    memory = training_memory(size, Rows(3, 20, waiting=7, paged=True), "bfloat16", 100, 50)
+    assert (memory.cache, memory.kept) == (20 * 16, 0)
+    assert memory.sampling == 3 * 10 * 14 + 100 * 2 * 168 + 50 * 22
+    assert memory.room(1e9).rows is None  # generation_batch takes what there is
+    assert sampling_memory(size, Rows(3, 20, paged=True), "bfloat16").sampling == 3 * 10 * 14
 
 
 def test_in_float32_the_weights_are_the_masters_and_sampling_has_nothing_else() -> None:
     size = size_of(SMALL, "here")
     assert training_memory(size, Rows(1, 1), "float32", 1, 1).weights == 0
     memory = sampling_memory(size, Rows(2, 8), "float32")
-    assert memory.standing == 4 * 316
-    assert memory.peak == memory.standing + memory.rollout
+    assert memory.standing == 0
+    assert memory.peak == memory.rollout == 4 * 316 + memory.cache + memory.sampling
     assert memory.room(1e9).tokens is None
 
 

@@ -56,9 +56,13 @@ class ChainAttention:
 
     All keys and values are gathered by a single `index_select` (one for each group would cost groups x T in the
     backward pass). Work and memory grow with the sum over chains of query x key lengths.
+
+    Attributes:
+        length: tokens that the model has to be fed: those of the pack.
     """
 
     def __init__(self, pack: Pack, device: torch.device) -> None:
+        self.length = len(pack.token_T)
         groups = [_padded(group) for group in grouped(pack.chains)]
         self.shapes = [(query.shape, key.shape) for query, key, _ in groups]
         self.masks = [torch.as_tensor(mask, device=device)[:, None] for _, _, mask in groups]

@@ -83,22 +83,33 @@ class Pack:
     push_S: Floats
 
 
-def packs(shares: Sequence[Share], token_budget: int) -> list[Pack]:
+def packs(shares: Sequence[Share], token_budget: int, process: int = 0, processes: int = 1) -> list[Pack]:
     """Lay the scored blocks of a mini-batch out in packs of at most `token_budget` tokens.
 
     A tree over the budget is cut into pieces, the shared prefix repeated once per piece; a single path over the
-    budget makes a pack of its own. Peak memory follows the budget, not the tree.
+    budget makes a pack of its own. Peak memory follows the budget, not the tree. Of several processes each gets the
+    packs of its part of the pieces, which may be none.
     """
+    cut = [piece for share in shares for piece in pieces(share, token_budget)]
     batches: list[list[Piece]] = []
     room = 0
-    for share in shares:
-        for piece in pieces(share, token_budget):
-            if piece.size > room:
-                batches.append([])
-                room = token_budget
-            batches[-1].append(piece)
-            room -= piece.size
+    for piece in balanced(cut, processes)[process]:
+        if piece.size > room:
+            batches.append([])
+            room = token_budget
+        batches[-1].append(piece)
+        room -= piece.size
     return [_lay_out(batch) for batch in batches]
+
+
+def balanced(cut: Sequence[Piece], processes: int) -> list[list[Piece]]:
+    """Pieces shared out so that all processes get about as many tokens: the largest first, to whom has the fewest."""
+    load = [0] * processes
+    owner = [0] * len(cut)
+    for index in sorted(range(len(cut)), key=lambda i: -cut[i].size):
+        owner[index] = load.index(min(load))
+        load[owner[index]] += cut[index].size
+    return [[piece for piece, own in zip(cut, owner, strict=True) if own == process] for process in range(processes)]
 
 
 def pieces(share: Share, token_budget: int) -> Iterator[Piece]:

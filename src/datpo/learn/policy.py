@@ -11,12 +11,14 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
+from torch.nn import functional
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from transformers.utils.logging import disable_progress_bar
 
 from datpo.core.errors import InputError
 from datpo.core.tree import Ints
 from datpo.learn.attention import Attend, ChainAttention
+from datpo.learn.flex import FlexTreeAttention
 from datpo.learn.loss import token_logprobs
 from datpo.learn.pack import Pack
 
@@ -58,6 +60,11 @@ class Policy:
         """Tokens the model can look at."""
         return int(self.model.config.max_position_embeddings)
 
+    def recompute_layers(self) -> None:
+        """From now on a pack's decoder layers keep their inputs alone, and are computed again in the backward pass."""
+        self.model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
+        self.model.disable_input_require_grads()  # a hook for frozen embeddings, which would change sampling too
+
     def decode(self, tokens: Sequence[int] | Ints) -> str:
         """The text of tokens, end and other special tokens left out."""
         # the tokenizer's own decode costs five times this in conversions; rollouts decode thousands of branches a step
@@ -77,15 +84,23 @@ class Policy:
 
         No more than `logit_budget` logits, tokens x vocabulary, exist at one time.
         """
-        device = self.device
-        attend = ChainAttention(pack, device)
-        token_T = torch.as_tensor(pack.token_T, device=device)
-        position_T = torch.as_tensor(pack.position_T, device=device)
-        hidden_TD = self.hidden(token_T[None], position_T[None], attend)[0]
-        hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
-        token_S = token_T[torch.as_tensor(pack.scored_S, device=device)]
+        hidden_SD, token_S = self.scored_hidden(pack)
         chunk = max(1, logit_budget // self.model.config.vocab_size)
         return token_logprobs(hidden_SD, self.model.lm_head, token_S, chunk, temperature)
+
+    def scored_hidden(self, pack: Pack) -> tuple[Tensor, Tensor]:
+        """Last hidden states (S, D) of the parents of a pack's scored tokens, and those tokens (S,)."""
+        device = self.device
+        attend = FlexTreeAttention(pack, device) if device.type == "cuda" else ChainAttention(pack, device)
+        filler = (0, attend.length - len(pack.token_T))
+        token_T = functional.pad(torch.as_tensor(pack.token_T, device=device), filler)
+        position_T = functional.pad(torch.as_tensor(pack.position_T, device=device), filler)
+        # transformers recomputes layers in training mode only; sampling stays as it is
+        self.model.train(self.model.is_gradient_checkpointing)
+        hidden_TD = self.hidden(token_T[None], position_T[None], attend)[0]
+        self.model.eval()
+        hidden_SD = hidden_TD.index_select(0, torch.as_tensor(pack.parent_S, device=device))
+        return hidden_SD, token_T[torch.as_tensor(pack.scored_S, device=device)]
 
 
 def _single_token(tokenizer: PreTrainedTokenizerFast, text: str) -> int:

@@ -94,10 +94,9 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
         with torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(weights[name])
-        optimizer.load_state_dict(torch.load(state / "optimizer.pt", weights_only=True))
-        if (state / LOG).exists():
-            with whole_file(folder / LOG, "wb") as log:
-                log.write((state / LOG).read_bytes())
+        # by way of the CPU: a GPU has no room for the moments twice
+        optimizer.load_state_dict(torch.load(state / "optimizer.pt", map_location="cpu", weights_only=True))
+        _restore_log(state / LOG, folder / LOG)
         planted = [saved.tree for saved in load_trees(state / f"{PLANTED}.jsonl")]
         return RunState(**read_json(state / "state.json"), planted=planted)
     return RunState()
@@ -111,6 +110,12 @@ def forget_states(folder: Path) -> None:
 def _weights(model: torch.nn.Module) -> dict[str, Any]:
     """All parameters, a tied one once."""
     return {name: parameter.data for name, parameter in model.named_parameters()}
+
+
+def _restore_log(kept: Path, log: Path) -> None:
+    if kept.exists() and not (log.exists() and log.read_bytes() == kept.read_bytes()):
+        with whole_file(log, "wb") as target:
+            target.write(kept.read_bytes())
 
 
 def _states(folder: Path) -> list[Path]:

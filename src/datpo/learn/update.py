@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from accelerate import Accelerator
+from accelerate.utils import AutocastKwargs
 
 from datpo.core.seeds import generator
 from datpo.learn.loss import LossHealth, clipped_loss
 from datpo.learn.minibatch import CreditedTree, Grouping, MiniBatch, gather, split, units_of
 from datpo.learn.pack import packs
 from datpo.learn.policy import Policy
+from datpo.learn.processes import Processes
 from datpo.methods.base import Method
 
 
@@ -59,20 +61,29 @@ class UpdateReport:
         }
 
 
+# Autocast's cache would keep a copy of every weight until the end of a pack's forward pass. A pack uses each once, but
+# for the head's in its chunks.
+NO_CACHE = AutocastKwargs(cache_enabled=False)
+
+
 class Learner:
-    """A policy with its optimiser; accelerate sees to device and precision."""
+    """A policy with its optimiser; accelerate sees to device, precision and processes.
+
+    Weights, gradients and moments are float32; in bfloat16, matrix products work on copies made as they are needed.
+    """
 
     def __init__(self, policy: Policy, optimizer: torch.optim.Optimizer, accelerator: Accelerator) -> None:
         self.policy, self.optimizer, self.accelerator = policy, optimizer, accelerator
+        self.processes = Processes(accelerator)
         self.parameters = [p for p in policy.model.parameters() if p.requires_grad]
-        for parameter in self.parameters:
-            # AdamW skips parameters without a gradient; a mini-batch without signal must still let its moments move.
-            parameter.grad = torch.zeros_like(parameter)
 
     def update(
         self, method: Method, trees: Sequence[CreditedTree], settings: UpdateSettings, seed: int, step: int
     ) -> UpdateReport:
-        """Train on one step's trees: `epochs` passes over all units in freshly shuffled mini-batches."""
+        """Train on one step's trees: `epochs` passes over all units in freshly shuffled mini-batches.
+
+        Gradients are there only meanwhile: the rollout can have their room.
+        """
         report = UpdateReport()
         units = units_of(trees)
         for epoch in range(settings.epochs):
@@ -80,26 +91,40 @@ class Learner:
             for chosen in split(units, settings.minibatch_size, settings.minibatch, rng):
                 batch = gather(method, trees, chosen, settings.max_new_tokens)
                 self._minibatch(method, batch, settings, report)
+        self.optimizer.zero_grad(set_to_none=True)
         return report
 
     def _minibatch(self, method: Method, batch: MiniBatch, settings: UpdateSettings, report: UpdateReport) -> None:
-        self.optimizer.zero_grad(set_to_none=False)
-        loss, health = self.accumulate(method, batch, settings)
+        self.clear_gradients()
+        mine = self.accumulate(method, batch, settings)
+        self.processes.add_up(parameter.grad for parameter in self.parameters)
+        losses, health = zip(*self.processes.each(mine), strict=True)
         norm = self.accelerator.clip_grad_norm_(self.parameters, settings.gradient_clip)
         self.optimizer.step()
         if report.updates == 0:  # nothing has moved yet: the ratio is 1 but for rounding
-            report.sampler_gap = max((h.gap_max for h in health), default=None)
+            report.sampler_gap = max((h.gap_max for each in health for h in each), default=None)
         report.updates += 1
         report.trained_tokens += batch.trained_tokens
-        report.losses.append(loss)
+        report.losses.append(sum(losses))
         report.gradient_norms.append(float(norm))
-        report.health += health
+        report.health += [h for each in health for h in each]
+
+    def clear_gradients(self) -> None:
+        """Zeros, also where there are none: AdamW skips a parameter without, whose moments must move all the same."""
+        for parameter in self.parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            else:
+                parameter.grad.zero_()
 
     def accumulate(self, method: Method, batch: MiniBatch, settings: UpdateSettings) -> tuple[float, list[LossHealth]]:
-        """Add the gradient of one mini-batch's loss, pack by pack; returns the loss."""
+        """Add this process's part of the gradient of a mini-batch's loss, pack by pack; returns its part of the loss.
+
+        The normaliser is the whole mini-batch's, so parts add up.
+        """
         total, reports = 0.0, []
-        for pack in packs(batch.shares, settings.token_budget):
-            with self.accelerator.autocast():
+        for pack in packs(batch.shares, settings.token_budget, self.processes.index, self.processes.count):
+            with self.accelerator.autocast(NO_CACHE):
                 logp_S = self.policy.pack_logprobs(pack, settings.logit_budget, settings.temperature)
             tensors = [
                 torch.as_tensor(x, dtype=logp_S.dtype, device=logp_S.device)

@@ -1,9 +1,10 @@
 """Peak memory of a job on its device, by part.
 
-What stands all the time: weights, and in training their float32 masters, AdamW's moments and the gradients. On top of
-it come by turns the rollout (keys and values of the rows side by side, their logits) and the update (activations of one
-pack, logits of one chunk). The peak is what stands and the larger of the two; fragments and the libraries' own buffers
-come to a few more per cent.
+In a training there stand all the time: weights in float32, AdamW's moments, and the model that measures diversity. On
+top of it come by turns the rollout (in mixed precision a copy of the weights; keys and values of the rows side by side;
+their logits) and the update (gradients, copies of weights as they are needed, activations of one pack, logits of one
+chunk). The peak is what stands and the larger of the two; fragments and the libraries' own buffers come to a few more
+per cent.
 """
 
 from __future__ import annotations
@@ -21,8 +22,15 @@ FULL = 4  # bytes of a float32 number: masters, moments, gradients, the residual
 UPDATE_LOGIT = 12
 # Sampling: the first three, probabilities, and twice in float64, summed up too (datpo.engines.hf.draw).
 SAMPLED_LOGIT = 36
+# Sampling by vLLM: float32, divided by the temperature, probabilities. Scoring what it drew: the first two,
+# log-softmax, and two on the way to entropies (datpo.learn.exact).
+SERVED_LOGIT = 12
+SCORED_LOGIT = 20
 # Rows leave a batch when a fifth has ended: then the old cache and a copy of four fifths exist together.
 LEAVING = 0.8
+# Of a weight whose gradient is being made in mixed precision: the gradient, and the same in float32 on its way to where
+# it is added up.
+GRADIENT_COPIES = 2 + FULL
 # Keys and values are gathered once for each path through a pack, so a shared one stands there more than once.
 GATHERED = 2.0
 
@@ -32,15 +40,16 @@ class Memory:
     """Bytes of a job by part.
 
     Attributes:
-        weights: as matrix products take them; in mixed precision copies of the masters.
-        masters, gradients: float32.
+        masters, gradients: float32; gradients stand in an update alone.
         moments: AdamW's two.
         embedder: the model that diversity is measured with.
+        weights: as they are sampled with; in a training in mixed precision copies of the masters.
         cache: keys and values of all rows side by side, and a smaller copy of them while rows leave.
         kept: keys and values of base rollouts that wait to be forked.
         sampling: logits of one new token of every row, on the way to a draw.
-        activations: of a whole pack, every layer's kept for the backward pass.
-        recomputed: the same where a layer's are computed again when its turn comes, and only its input is kept.
+        copies: of weights in an update in mixed precision: all at once, or a layer's or the head's at a time where
+            activations are computed again; and of the largest gradient.
+        activations: of a pack: every layer's, or its input and all of one layer at a time.
         logits: of one chunk in the update.
         rows: sequences side by side that this is reckoned with.
         tokens: of a pack that this is reckoned with.
@@ -54,8 +63,8 @@ class Memory:
     cache: float = 0.0
     kept: float = 0.0
     sampling: float = 0.0
+    copies: float = 0.0
     activations: float = 0.0
-    recomputed: float = 0.0
     logits: float = 0.0
     rows: int = 0
     tokens: int = 0
@@ -63,29 +72,31 @@ class Memory:
     @property
     def standing(self) -> float:
         """What is there all the time."""
-        return self.weights + self.masters + self.moments + self.gradients + self.embedder
+        return self.masters + self.moments + self.embedder
 
     @property
     def rollout(self) -> float:
         """What sampling adds."""
-        return self.cache + self.kept + self.sampling
+        return self.weights + self.cache + self.kept + self.sampling
+
+    @property
+    def update(self) -> float:
+        """What an update adds."""
+        return self.gradients + self.copies + self.activations + self.logits
 
     @property
     def peak(self) -> float:
         """The most at any time."""
-        return self.standing + max(self.rollout, self.activations + self.logits)
-
-    @property
-    def peak_recomputed(self) -> float:
-        """The same, where activations are computed again."""
-        return self.standing + max(self.rollout, self.recomputed + self.logits)
+        return self.standing + max(self.rollout, self.update)
 
     def room(self, device: float) -> Room:
         """The largest settings with which the job fits into so many bytes."""
         free = device - self.standing
-        row = (self.cache + self.sampling) / self.rows if self.rows else 0.0
-        kept, again = (part / self.tokens if self.tokens else 0.0 for part in (self.activations, self.recomputed))
-        return Room(_times(row, free - self.kept), _times(kept, free - self.logits), _times(again, free - self.logits))
+        grown = self.cache + self.sampling
+        row = grown / self.rows if self.rows else 0.0
+        token = self.activations / self.tokens if self.tokens else 0.0
+        rows = _times(row, free - (self.rollout - grown))
+        return Room(rows, _times(token, free - (self.update - self.activations)))
 
 
 def _times(each: float, room: float) -> int | None:
@@ -94,11 +105,10 @@ def _times(each: float, room: float) -> int | None:
 
 
 class Room(NamedTuple):
-    """What fits into a device: rows side by side, and tokens of a pack, activations kept or computed again."""
+    """What fits into a device: rows side by side, and tokens of a pack."""
 
     rows: int | None
     tokens: int | None
-    tokens_recomputed: int | None
 
 
 @dataclass(frozen=True)
@@ -109,30 +119,42 @@ class Rows:
         count: how many.
         positions: tokens that each has room for, its prompt included.
         waiting: tokens of base rollouts, prompts included, whose keys and values are kept to be forked.
+        paged: whether they are kept in pages, by an engine for serving (vLLM) that takes for them what it finds free.
     """
 
     count: int
     positions: int
     waiting: float = 0.0
+    paged: bool = False
 
 
 def training_memory(
-    size: Size, rows: Rows, precision: str, token_budget: int, logit_budget: int, embedder: float = 0.0
+    size: Size,
+    rows: Rows,
+    precision: str,
+    token_budget: int,
+    logit_budget: int,
+    embedder: float = 0.0,
+    recomputed: bool = False,
 ) -> Memory:
-    """Memory of a training; the embedder's parameters are float32."""
+    """Memory of a training; the embedder's parameters are float32. `recomputed`: activation checkpointing."""
     number = BYTES[precision]
+    mixed = number < FULL
     layer = _activations(size, number)
+    kept = size.layers * FULL * size.hidden + 2 * layer if recomputed else (size.layers + 1) * layer
+    largest = max(size.head_matrix, size.matrices // size.layers)
+    copied = largest if recomputed else size.parameters
     return Memory(
-        weights=number * size.parameters if number < FULL else 0.0,
+        weights=number * size.parameters if mixed else 0.0,
         masters=FULL * size.parameters,
         moments=2 * FULL * size.parameters,
         gradients=FULL * size.parameters,
         embedder=FULL * embedder,
-        activations=token_budget * (size.layers + 1) * layer,
-        recomputed=token_budget * (size.layers * FULL * size.hidden + 2 * layer),
+        copies=number * copied + GRADIENT_COPIES * largest if mixed else 0.0,
+        activations=token_budget * kept,
         logits=logit_budget * (UPDATE_LOGIT + number),
         tokens=token_budget,
-        **_sampling(size, rows, number),
+        **_sampling(size, rows, number, token_budget * 2 * layer + logit_budget * (SCORED_LOGIT + number)),
     )
 
 
@@ -142,8 +164,12 @@ def sampling_memory(size: Size, rows: Rows, precision: str, embedder: float = 0.
     return Memory(weights=number * size.parameters, embedder=FULL * embedder, **_sampling(size, rows, number))
 
 
-def _sampling(size: Size, rows: Rows, number: int) -> dict[str, Any]:
+def _sampling(size: Size, rows: Rows, number: int, scoring: float = 0.0) -> dict[str, Any]:
+    """What sampling takes; `scoring` for a forward pass of the policy itself over what another engine has drawn."""
     cached = size.cached_bytes(number)
+    if rows.paged:  # the least that it starts with is one longest row
+        drawing = rows.count * size.vocabulary * (SERVED_LOGIT + number)
+        return {"cache": rows.positions * cached, "sampling": drawing + scoring}
     return {
         "cache": (1 + LEAVING) * rows.count * rows.positions * cached,
         "kept": rows.waiting * cached,

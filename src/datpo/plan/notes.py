@@ -43,18 +43,22 @@ WORK = (
     f"are solved as often as measured in trainings of the model, else {SOLVED.mid:.0%} on average, evenly from never "
     f"to always. Forks lie evenly over the first {LAST_FORK:.0%} of a rollout. With this, tokens a question agree "
     "with the paper's Tables 8 and 14 to 10 %.",
-    "Operations: 2 for each parameter and token forward, 4 backward, and 2 for logits that are computed again; in "
-    "attention 4 for each layer, width of its heads, and pair of a token and one that it looks at, three times that "
-    "in training. Not counted: the embedder, passes that only read attention, prompts but once a question, scoring, "
-    "loading.",
+    "Operations: 2 for each parameter and token forward, 4 backward, and 2 for what is computed again (logits; layers, "
+    "with activation_checkpointing); in attention 4 for each layer, width of its heads, and pair of a token and one "
+    "that it looks at, three times that in training, and once more. Not counted: the embedder, passes that only read "
+    "attention, prompts but once a question, scoring, loading.",
 )
 MEMORY = (
-    "Memory: masters, AdamW's moments and gradients in float32, products in the precision of the settings. The "
-    "cache has room for as many rows as generation_batch allows, each as long as the longest prompt "
+    "Memory: masters, AdamW's moments and gradients in float32, products in the precision of the settings. In sampling "
+    "stand a copy of the weights in that precision and the cache, which has room for as many rows as generation_batch "
+    "allows, each as long as the longest prompt "
     f"({LONGEST_PROMPT} tokens where prompt.max_tokens does not limit it) and all that may follow, and for four "
-    "fifths of them again, which exist twice while ended rows leave. Activations are those of a pack of "
-    "token_budget tokens, of all layers, or (recomputed) of one layer at a time. The peak is what stands, and the "
-    "larger of rollout (cache, kept, drawing) and update (activations, logits). Fragments come on top.",
+    "fifths of them again, which exist twice while ended rows leave. vLLM takes for it what it finds free; counted is "
+    "one such row, and with the drawing a pass of the policy over what was drawn. In the update stand gradients, "
+    "copies of weights (of all; of the largest matrix, the head, with activation_checkpointing), activations of a pack "
+    "of token_budget tokens (of all layers, or each layer's input and one layer at a time), and logits. The peak is "
+    "what stands, and the larger of rollout (weights, cache, kept, drawing) and update (gradients, copies, "
+    "activations, logits). Fragments come on top.",
     "Checked against measured peaks of updates of a model of 1 million parameters on a CPU (docs/performance.md): "
     "154 MB for 156 to 171, 778 for 684 to 740.",
 )

@@ -24,7 +24,8 @@ def sampling_work(job: Job, config: Settings, known: Known) -> Work:
     limit = decoding["max_new_tokens"]
     sampled = EVALUATED * (problems * samples * limit)
     prompt = prompt_of(config, job.model)
-    rows = Rows(min(decoding["generation_batch"], problems * samples), longest_prompt(config) + limit)
+    count = min(decoding["generation_batch"], problems * samples)
+    rows = Rows(count, longest_prompt(config) + limit, paged=decoding["engine"] == "vllm")
     attended = sampled.mid * (prompt + sampled.mid / (problems * samples) / 2)
     return Work(
         questions=problems,
@@ -56,7 +57,7 @@ def exploring_work(job: Job, config: Settings, known: Known) -> Work:
         branches = max(branches, *(len(tree.branches) - len(tree.roots) for tree in trees))
     sampled = spread * (tokens * tries)
     count = min(train["generation_batch"], math.ceil(max(roots, branches) * train["prompts_per_step"]))
-    rows = Rows(count, longest_prompt(config) + 2 * limit)
+    rows = Rows(count, longest_prompt(config) + 2 * limit, paged=train["engine"] == "vllm")
     attended = sampled.mid * (prompt + length * 0.75)
     embedder = known.embedders.get(train["embedder"], 0.0)
     return Work(

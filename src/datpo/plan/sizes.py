@@ -94,12 +94,14 @@ class Size:
         """
         return 2 * (self.matrices * tokens + self.head_matrix * logits) + 4 * self.layers * self.queries * attended
 
-    def training(self, tokens: float, logits: float, attended: float) -> float:
+    def training(self, tokens: float, logits: float, attended: float, recomputed: bool = False) -> float:
         """Operations of a forward and backward pass, 6 for each parameter and token: the backward pass costs two.
 
-        Logits are computed a second time in the backward pass (`datpo.learn.loss`).
+        Logits are computed a second time in the backward pass (`datpo.learn.loss`), and so are the layers where they
+        are `recomputed` (activation checkpointing).
         """
-        return 3 * self.forward(tokens, logits, attended) + 2 * self.head_matrix * logits
+        once_more = self.forward(tokens if recomputed else 0, logits, attended if recomputed else 0)
+        return 3 * self.forward(tokens, logits, attended) + once_more
 
 
 def size_of(config: Mapping[str, Any], place: str) -> Size:
@@ -139,7 +141,7 @@ def model_size(name: str, model: Mapping[str, Any], checkpoint: Path, known: Map
         name: as in `models`.
         model: its settings, `pretrain` or `source`.
         checkpoint: the folder that holds it once it is fetched or pre-trained.
-        known: configurations by repository.
+        known: configurations by repository or package.
 
     Raises:
         InputError: it is on the hub, not here, and its sizes are not known.
@@ -150,10 +152,11 @@ def model_size(name: str, model: Mapping[str, Any], checkpoint: Path, known: Map
             return size_of(read_json(file), str(file))
     if "pretrain" in model:
         return size_of({**PRETRAINED, **model["pretrain"]["model"]}, f"config: models.{name}.pretrain.model")
-    repository = model["source"].get("hub")
-    if repository not in known:
+    source = model["source"]
+    place = source.get("hub") or source.get("package") or source.get("path") or source.get("gguf")
+    if place not in known:
         raise InputError(
-            f"models.{name}: the sizes of {repository or model['source'].get('path')!r} are not known; fetch the model "
-            f"first ({checkpoint}), or add its sizes to config/hardware.yaml (models)"
+            f"models.{name}: the sizes of {place!r} are not known; fetch the model first ({checkpoint}), or add its "
+            "sizes to config/hardware.yaml (models)"
         )
-    return size_of(known[repository], f"config/hardware.yaml: models.{repository}")
+    return size_of(known[place], f"config/hardware.yaml: models.{place}")

@@ -52,9 +52,9 @@ def parts_of(plan: Plan) -> list[Part]:
         Part(
             f"Memory: GB by part, on a device of {plan.memory / GB:g} GB ({plan.device})",
             _columns(
-                *("model", "jobs", "weights", "masters", "moments", "gradients", "embedder", "activations"),
-                *("logits", "cache", "kept", "drawing", "peak", "fits", "peak, recomputed", "fits, recomputed"),
-                *("generation_batch that fits", "token_budget that fits", "token_budget that fits, recomputed"),
+                *("model", "jobs", "masters", "moments", "embedder", "weights", "cache", "kept", "drawing"),
+                *("gradients", "copies", "activations", "logits", "peak", "fits"),
+                *("generation_batch that fits", "token_budget that fits"),
             ),
             list(_memory(plan)),
             left=2,
@@ -158,16 +158,13 @@ def _memory(plan: Plan) -> Iterator[list[str | None]]:
         yield [
             model,
             ", ".join(dict.fromkeys(names)),
-            *(_gigabytes(part) for part in (memory.weights, memory.masters, memory.moments, memory.gradients)),
-            *(_gigabytes(part) for part in (memory.embedder, memory.activations, memory.logits, memory.cache)),
-            *(_gigabytes(part) for part in (memory.kept, memory.sampling)),
-            *(text for peak in (memory.peak, memory.peak_recomputed) for text in (shown(peak / GB), _fits(peak, plan))),
+            *map(_gigabytes, (memory.masters, memory.moments, memory.embedder)),
+            *map(_gigabytes, (memory.weights, memory.cache, memory.kept, memory.sampling)),
+            *map(_gigabytes, (memory.gradients, memory.copies, memory.activations, memory.logits)),
+            shown(memory.peak / GB),
+            "yes" if memory.peak <= plan.memory else "NO",
             *(None if number is None else f"{number:,}" for number in room),
         ]
-
-
-def _fits(peak: float, plan: Plan) -> str:
-    return "yes" if peak <= plan.memory else "NO"
 
 
 def _gigabytes(part: float) -> str | None:

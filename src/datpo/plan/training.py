@@ -45,7 +45,7 @@ def training_work(job: Job, config: Settings, known: Known) -> Work:
     validation = spread * (_looks(train, config, steps.mid) * length)
     sampled = generated + validation
     attended = step.sampled_attended * times * questions + validation.mid * (shape.prompt + length / 2)
-    in_updates = [number * steps.mid * times for number in (step.packed, step.scored, step.attended)]
+    packed, scored, seen = (number * steps.mid * times for number in (step.packed, step.scored, step.attended))
     return Work(
         questions=questions,
         sampled=sampled,
@@ -53,7 +53,7 @@ def training_work(job: Job, config: Settings, known: Known) -> Work:
         updates=step.updates * steps.mid,
         operations=(
             size.forward(sampled.mid + questions * shape.prompt, sampled.mid, attended),
-            size.training(*in_updates),
+            size.training(packed, scored, seen, recomputed=train["activation_checkpointing"]),
         ),
         memory=_memory(job, config, known, step, shape),
         generated=generated,
@@ -71,6 +71,7 @@ def _memory(job: Job, config: Settings, known: Known, step: StepWork, shape: Sha
         train["token_budget"],
         min(train["logit_budget"], train["token_budget"] * size.vocabulary),
         known.embedders.get(train["embedder"], 0.0) if compared else 0.0,
+        train["activation_checkpointing"],
     )
 
 
@@ -119,10 +120,10 @@ def _looks(train: Settings, config: Settings, steps: float) -> float:
 def _rows(train: Settings, step: StepWork, shape: Shape, config: Settings) -> Rows:
     """The rows of the larger of a step's two batches: its base rollouts, or its branches when no problem is solved."""
     longest, limit = longest_prompt(config), train["max_new_tokens"]
-    batch = train["generation_batch"]
+    batch, paged = train["generation_batch"], train["engine"] == "vllm"
     roots = round(step.roots * step.questions)
     if not step.widest:
-        return Rows(min(batch, roots), longest + limit)
+        return Rows(min(batch, roots), longest + limit, paged=paged)
     prefixed = longest + limit * (2 if train["length_limit"] == "branch" else 1)
     waiting = roots * (shape.prompt + shape.length)
-    return Rows(min(batch, max(roots, math.ceil(step.widest))), prefixed, waiting)
+    return Rows(min(batch, max(roots, math.ceil(step.widest))), prefixed, waiting, paged)

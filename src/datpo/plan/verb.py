@@ -67,7 +67,6 @@ def _row(each: Estimate) -> dict[str, Any]:
         "operations_training": work.operations[1],
         **memory,
         "memory_peak": work.memory.peak,
-        "memory_peak_recomputed": work.memory.peak_recomputed,
         **{
             f"paper_hours{end}": value
             for end, value in zip(("_low", "", "_high"), each.paper or (None, None, None), strict=True)

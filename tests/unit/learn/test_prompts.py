@@ -14,8 +14,8 @@ from datpo.evaluate import sample
 from datpo.evaluate.verify import grade_all
 from datpo.learn.policy import load_policy
 from datpo.learn.prompts import cut_at_stop, prompt_text, prompt_tokens, prompts_of
+from datpo.learn.run import Run
 from datpo.learn.state import RunState
-from datpo.learn.trainer import Run
 from tests.unit.evaluate.test_sample import settings as sample_settings
 from tests.unit.learn.test_trainer import settings as train_settings
 
@@ -51,7 +51,7 @@ def test_plain_text_is_encoded_as_it_is():
 
 def test_braces_in_a_problem_stay():
     problem = Problem("a", r"Find $\frac{1}{2}$ of {problem}.", "4")
-    assert prompt_text(problem, PLAIN) == "Find $\\frac{1}{2}$ of {problem}.\n\n"
+    assert prompt_text(problem.problem, PLAIN) == "Find $\\frac{1}{2}$ of {problem}.\n\n"
 
 
 def test_chat_template_with_and_without_system_words():
@@ -60,6 +60,19 @@ def test_chat_template_with_and_without_system_words():
     assert text_of(prompt_tokens(problem, chat, Chat())) == "<user>2+2?<assistant>"
     spoken = prompt_tokens(problem, {**chat, "system": "Think."}, Chat())
     assert text_of(spoken) == "<system>Think.<user>2+2?<assistant>"
+
+
+def test_worked_examples_are_earlier_turns_of_a_chat_or_stand_before_a_plain_text():
+    shown = {
+        "format": "Q: {problem}\nA: ",
+        "examples": [{"problem": "1+1?", "answer": "2"}, {"problem": "3?", "answer": "3"}],
+    }
+    problem = Problem("a", "2+2?", "4")
+    plain = text_of(prompt_tokens(problem, {**PLAIN, **shown}, Letters()))
+    assert plain == "Q: 1+1?\nA: 2\n\nQ: 3?\nA: 3\n\nQ: 2+2?\nA: "
+    chat = {**PLAIN, **shown, "template": "chat", "format": "{problem}", "system": "Think."}
+    spoken = text_of(prompt_tokens(problem, chat, Chat()))
+    assert spoken == "<system>Think.<user>1+1?<assistant>2<user>3?<assistant>3<user>2+2?<assistant>"
 
 
 def test_a_base_model_without_chat_template_is_an_error_naming_both_choices():
@@ -154,7 +167,7 @@ def test_a_long_prompt_is_found_before_anything_is_sampled(base_checkpoint, tmp_
     save_problems(tmp_path / "problems.jsonl", [*problems(5, 6), Problem("last", "7" * 70, "1")])
     asked = sample_settings(generation_batch=4, n=4)
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(asked))
-    monkeypatch.setattr(sample.HFEngine, "sample", lambda *_: pytest.fail("sampled"))
+    monkeypatch.setattr(HFEngine, "sample", lambda *_: pytest.fail("sampled"))
     with pytest.raises(InputError, match=r"over prompt.max_tokens = 64: problem last \(\d+ tokens\)"):
         sample.sample_file(
             tmp_path / "config.yaml",

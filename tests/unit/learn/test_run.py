@@ -14,9 +14,9 @@ from datpo.engines.hf import HFEngine
 from datpo.learn.grading import check_keys, grader
 from datpo.learn.loss import clipped_loss, token_logprobs
 from datpo.learn.policy import load_policy
+from datpo.learn.run import Run
 from datpo.learn.state import RunState, load_state, save_state
 from datpo.learn.statistics import tree_statistics
-from datpo.learn.trainer import Run
 from tests.trees import branch, tree
 from tests.unit.learn.test_trainer import settings
 
