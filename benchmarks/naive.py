@@ -141,7 +141,7 @@ class PrefilledAgain(HFEngine):
     """Every branch's context is run again, though its base rollout has just been through the model."""
 
     def _prefill(self, kv: Tensor, groups: Mapping[bytes, list[int]], requests: Sequence[Request]) -> None:
-        alone = {b"%d" % row: [row] for rows in groups.values() for row in rows}
+        alone = {b"%d" % row: [row] for row in sorted(row for rows in groups.values() for row in rows)}
         super()._prefill(kv, alone, requests)
 
 

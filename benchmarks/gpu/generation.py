@@ -5,16 +5,21 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import torch
 
-from benchmarks.gpu.bench import GB, Bench, Finding
+from benchmarks.gpu.bench import GB, Bench, Finding, held
 from datpo.core.engine import Request
 from datpo.engines.hf import HFEngine
+from datpo.engines.vllm import VLLMEngine
+from datpo.learn.exact import exact
 
 SAMPLES = 4  # of a prompt, as DATPO's base rollouts
 FORKED_AT = 0.6  # of a base rollout
+SAME_POLICY = 0.1  # nats that rounding to bfloat16 makes of a token's log-probability, on average, with a margin
 
 
 def findings(bench: Bench) -> Iterator[Finding]:
@@ -33,22 +38,51 @@ def findings(bench: Bench) -> Iterator[Finding]:
 
 
 def with_vllm(bench: Bench) -> Iterator[Finding]:
-    """The same rows from vLLM, which takes over the policy's weights first; tokens alone, without the policy's word."""
+    """The same rows from vLLM, which takes over the policy's weights first, and again after these have moved.
+
+    The policy says how probable the tokens were, so that weights which have not arrived, at first or after sleep, show.
+    """
     if importlib.util.find_spec("vllm") is None:
         yield Finding("vLLM", verdict="skipped", note="vllm is not installed")
         return
-    from datpo.engines.vllm import VLLMEngine
-
-    count = bench.scale.batches[-1]
+    scale, model = bench.scale, bench.policy.model
+    count = scale.batches[-1]
     requests = _prompts(bench, count)
-    model = bench.policy.model
+    said = partial(
+        exact, bench.policy, token_budget=scale.token_budget, logit_budget=scale.logit_budget, temperature=1.0
+    )
     with TemporaryDirectory() as folder:
         model.config.save_pretrained(folder)
         model.name_or_path = folder
-        engine = VLLMEngine(bench.policy, 1.0, bench.precision)
+        engine = VLLMEngine(bench.policy, 1.0, bench.precision, said)
         yield Finding("vLLM, weights taken over and first rows", bench.timed(lambda: engine.sample(requests)), "s")
+        yield held("vLLM, mean gap of a token", _gap(engine), SAME_POLICY, "nats")
         again = [replace(request, context=request.context[::-1].copy()) for request in requests]  # nothing is cached
-        yield _rate(bench, f"vLLM, {count} rows", bench.timed(lambda: engine.sample(again)), count)
+        yield _rate(
+            bench, f"vLLM, {count} rows and the policy's word on them", bench.timed(lambda: engine.sample(again)), count
+        )
+        _gap(engine)
+        seconds = bench.timed(engine.forget)
+        if bench.on_gpu:
+            yield Finding(
+                "free while vLLM sleeps", torch.cuda.mem_get_info()[0] / GB, "GB", note=f"asleep in {seconds:.1f} s"
+            )
+        _move(bench)
+        yield Finding("vLLM, woken, new weights, the same rows", bench.timed(lambda: engine.sample(requests)), "s")
+        yield held("vLLM, mean gap of a token after the policy has moved", _gap(engine), SAME_POLICY, "nats")
+
+
+def _gap(engine: VLLMEngine) -> float:
+    """Nats between what vLLM and the policy say of a token, since the last time."""
+    return float(engine.report().row()["engine_gap"] or 0.0)
+
+
+def _move(bench: Bench) -> None:
+    """Another policy altogether, as far as probabilities go."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for weight in bench.policy.model.parameters():
+            weight.add_(torch.randn_like(weight), alpha=0.01)
 
 
 def _prompts(bench: Bench, count: int) -> list[Request]:

@@ -13,6 +13,7 @@ from datpo.learn.exact import exact
 from datpo.learn.policy import Policy
 
 MOMENTS = 8  # bytes that AdamW's two have for each parameter
+SCORED_LOGIT = 22  # bytes of a logit at the highest point of the policy's own pass (datpo.learn.exact)
 
 
 def rollout_engine(policy: Policy, settings: Mapping[str, Any]) -> HFEngine | VLLMEngine:
@@ -26,7 +27,9 @@ def rollout_engine(policy: Policy, settings: Mapping[str, Any]) -> HFEngine | VL
         logit_budget=settings["logit_budget"],
         temperature=settings["temperature"],
     )
-    reserved = MOMENTS * policy.model.num_parameters()  # they come with the first update
+    head = policy.model.lm_head.weight.numel()
+    # Moments come with the first update. Scoring takes a chunk of logits and a copy of the head.
+    reserved = MOMENTS * policy.model.num_parameters() + SCORED_LOGIT * settings["logit_budget"] + 2 * head
     return VLLMEngine(policy, settings["temperature"], settings["precision"], score, reserved)
 
 

@@ -41,6 +41,8 @@ ENVIRONMENT = {
 BYTES = {"float32": 4, "bfloat16": 2}
 ROWS = 512  # decoded together at most; where there is no room for so many, vLLM lets fewer in
 SHARE = {"cuda": 0.8, "cpu": 0.1}  # of free memory that keys and values may take; the rest is for activations
+GRAPHS = {"cuda": 2 << 30, "cpu": 0}  # bytes of vLLM's compiled steps, which stay while it sleeps
+SPARE = 256  # tokens beside the longest row: vLLM keeps a block to itself, and a row takes whole ones
 FAR_OFF = 0.5  # nats that a mean token is off, at which it is not rounding: of bfloat16 that is a fiftieth
 
 
@@ -240,9 +242,10 @@ def _room(policy: Policy, precision: str, reserved: int, device: str) -> tuple[i
         free, total = psutil.virtual_memory().available, psutil.virtual_memory().total
     config = policy.model.config
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-    row = 2 * config.num_hidden_layers * config.num_key_value_heads * size * BYTES[precision] * policy.context_window
+    token = 2 * config.num_hidden_layers * config.num_key_value_heads * size * BYTES[precision]
+    row = token * (policy.context_window + SPARE)
     weights = policy.model.num_parameters() * BYTES[precision]
-    room = int(SHARE[device] * (free - reserved - weights))
+    room = int(SHARE[device] * (free - reserved - weights - GRAPHS[device]))
     if room < row:
         raise InputError(
             f"engine: vllm has {max(room, 0) / 2**30:.1f} GiB of the {device} for keys and values, but one context "

@@ -61,6 +61,7 @@ def train(config: Path, problems: Path, validation: list[Path], model: Path, wor
         if told_to_stop or state.step % run.settings["state_every"] == 0:
             save_state(folder, state, run.policy.model, run.learner.optimizer)
         if told_to_stop:
+            run.learner.accelerator.wait_for_everyone()
             print(f"{run.name}: stopped by SIGTERM after step {state.step}; the next start goes on", file=sys.stderr)
             sys.exit(STOPPED)
     save_state(folder, state, run.policy.model, run.learner.optimizer)
@@ -96,4 +97,5 @@ def follow(run: Run, state: RunState, stop: Stop) -> None:
     """What all but the first process of a training do: the same steps, and no files."""
     for _, told_to_stop in steps(run, state, stop):
         if told_to_stop:
+            run.learner.accelerator.wait_for_everyone()  # an end before the state is written would end the others too
             sys.exit(STOPPED)
