@@ -50,7 +50,7 @@ class Tree:
                 target=run_snakemake, args=(arguments, self.root, {**os.environ, **environment}, said.name)
             )
             process.start()
-            process.join(600)
+            process.join(2400)
             if process.is_alive():
                 process.kill()
             text = said.read()
