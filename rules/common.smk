@@ -44,6 +44,7 @@ from datpo.config_studies import (
     study_settings,
 )
 from datpo.core.errors import InputError
+from datpo.data.packages import INSTALLED
 from datpo.methods import load as load_method
 
 # The one list of methods: the rule files.
@@ -217,7 +218,8 @@ def embedder_of(wildcards) -> list[str]:
 def fetched_embedder(run: str) -> list[str]:
     """The sign that the embedder of a training's settings has been fetched, if it has to be."""
     name = embedder_settings(config, run)["embedder"]
-    return [] if name == "lexical" or Path(name).is_dir() else [f"{RESULTS}/embedders/{run}.json"]
+    here = name == "lexical" or name.startswith(INSTALLED) or Path(name).is_dir()
+    return [] if here else [f"{RESULTS}/embedders/{run}.json"]
 
 
 include: "cluster.smk"

@@ -83,6 +83,11 @@ rule pretrain:
         "logged {log} python -m datpo pretrain --config {input.config} --out {output} --work {params.work}"
 
 
+def packed(model: dict) -> bool:
+    """Whether a model comes as a GGUF file."""
+    return bool(model.get("source", {}).get("gguf"))
+
+
 rule fetch_model:
     input:
         config=rules.model_config.output,
@@ -93,7 +98,9 @@ rule fetch_model:
     benchmark:
         f"{BASE}/logs/fetch.tsv"
     wildcard_constraints:
-        model=one_of(name for name, model in config["models"].items() if "source" in model),
+        model=one_of(
+            name for name, model in config["models"].items() if "source" in model and not packed(model)
+        ),
     retries: config["jobs"]["retries"]
     # Local, since compute nodes often see no network.
     localrule: True
@@ -101,6 +108,26 @@ rule fetch_model:
         "../envs/data.yaml"
     shell:
         "online; logged {log} python -m datpo fetch-model --config {input.config} --out {output}"
+
+
+# From one file in llama.cpp's format, which takes what jobs with models have to be unpacked.
+rule unpack_model:
+    input:
+        config=rules.model_config.output,
+    output:
+        directory(f"{BASE}/checkpoint"),
+    log:
+        f"{BASE}/logs/unpack.log",
+    benchmark:
+        f"{BASE}/logs/unpack.tsv"
+    wildcard_constraints:
+        model=one_of(name for name, model in config["models"].items() if packed(model)),
+    retries: config["jobs"]["retries"]
+    localrule: True
+    conda:
+        "../envs/learn.yaml"
+    shell:
+        "online; logged {log} python -m datpo unpack-model --config {input.config} --out {output}"
 
 
 rule embedder_config:

@@ -24,6 +24,7 @@ VERBS = {
     "plan": "datpo.plan.verb:plan",
     "data": "datpo.data.prepare:prepare_data",
     "fetch-model": "datpo.data.fetch:fetch_model",
+    "unpack-model": "datpo.learn.gguf:unpack_model",
     "fetch-embedder": "datpo.data.fetch:fetch_embedder",
     "pretrain": "datpo.learn.pretrain:pretrain",
     "train": "datpo.learn.trainer:train",

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from datpo.config_checks import DURATIONS, SOURCES, check, check_removals, problem_entries
+from datpo.config_checks import DURATIONS, MODEL_SOURCES, SOURCES, check, check_removals, problem_entries
 from datpo.config_choice import add_fingerprints
 from datpo.config_schema import as_number, conform, validate
 from datpo.config_studies import trainings
@@ -31,7 +31,7 @@ Settings = dict[str, Any]
 
 SCHEMA = Path("workflow/schemas/config.schema.yaml")
 # Of these a map holds one: an overlay that names another replaces the map instead of adding to it.
-CHOICES = (set(DURATIONS), set(SOURCES))
+CHOICES = (set(DURATIONS), set(SOURCES), set(MODEL_SOURCES))
 
 
 def load_config(root: Path, overrides: Mapping[str, Any]) -> Settings:

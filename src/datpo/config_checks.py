@@ -13,13 +13,16 @@ from datpo.core.errors import InputError
 
 DURATIONS = ("steps", "tokens", "updates", "passes")
 # A source of problems -> the keys that have a meaning beside it.
+READ = {"count", "drop", "fields", "answer_after", "of_levels", "take", "fingerprint"}
 SOURCES = {
     "levels": {"count"},
-    "path": {"count", "drop", "fields", "sha256", "fingerprint"},
-    "url": {"count", "drop", "fields", "sha256", "fingerprint"},
-    "hub": {"count", "drop", "fields", "revision", "split", "subset", "data_files", "fingerprint"},
+    "path": {*READ, "sha256"},
+    "url": {*READ, "sha256"},
+    "hub": {*READ, "revision", "split", "subset", "data_files"},
     "from_train": set(),
 }
+# The same of a model.
+MODEL_SOURCES = {"hub": {"revision"}, "path": set(), "gguf": {"package", "sha256"}}
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -90,13 +93,8 @@ def _models(config: Mapping[str, Any]) -> Iterator[str]:
     for name, model in config["models"].items():
         if len({"pretrain", "source"} & set(model)) != 1:
             yield f"models.{name} needs exactly one of `pretrain` and `source`"
-        source = model.get("source", {"path": "none"})
-        if bool(source.get("path")) == bool(source.get("hub")):
-            yield f"models.{name}.source needs either `hub` and `revision` (a commit), or `path`"
-        elif source.get("hub") and not source.get("revision"):
-            yield f"models.{name}.source needs `revision` (a commit) beside `hub`"
-        elif source.get("hub"):
-            yield from _moving(f"models.{name}.source", source["revision"])
+        if "source" in model:
+            yield from _model_source(f"models.{name}.source", model["source"])
         if "pretrain" in model:
             sizes = model["pretrain"]["model"]
             width, heads, groups = (sizes[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads"))
@@ -105,6 +103,24 @@ def _models(config: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{at}: hidden_size {width} must be an even multiple of num_attention_heads {heads}"
             if heads % groups:
                 yield f"{at}: num_attention_heads {heads} must be a multiple of num_key_value_heads {groups}"
+
+
+def _model_source(at: str, source: Mapping[str, Any]) -> Iterator[str]:
+    given = {key for key, value in source.items() if value}
+    chosen = sorted(given & set(MODEL_SOURCES))
+    if len(chosen) != 1:
+        found = " and ".join(chosen) or "none"
+        yield f"{at} needs exactly one of `hub` with `revision` (a commit), `path`, and `gguf`, not {found}"
+        return
+    (kind,) = chosen
+    if ignored := sorted(given - MODEL_SOURCES[kind] - {kind}):
+        yield f"{at}: {', '.join(ignored)} has no meaning beside `{kind}`"
+    if kind == "hub" and "revision" not in given:
+        yield f"{at} needs `revision` (a commit) beside `hub`"
+    elif kind == "hub":
+        yield from _moving(at, source["revision"])
+    if "package" in given and "sha256" not in given:
+        yield f"{at} needs `sha256`, that of the file's bytes, beside `package`"
 
 
 def _sources(config: Mapping[str, Any]) -> Iterator[str]:

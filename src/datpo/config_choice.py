@@ -50,7 +50,7 @@ def choice_prompts(config: Settings, prompt: Mapping[str, Any], name: str) -> Se
     long a training problem may be is no matter here.
     """
     entry = config["out_of_domain"][name]
-    whole = {"format": "{problem}", "max_tokens": None, "stop": [*prompt["stop"], NEXT_QUESTION]}
+    whole = {"format": "{problem}", "examples": [], "max_tokens": None, "stop": [*prompt["stop"], NEXT_QUESTION]}
     return {
         "domain": "choice",
         "prompt": {**prompt, **whole},

@@ -16,7 +16,7 @@ Settings = dict[str, Any]
 # What of the training settings says how trees grow, are graded and compared.
 EXPLORED = (
     *("max_new_tokens", "length_limit", "temperature", "truncated", "graded_text", "checker", "generation_batch"),
-    *("prompts_per_step", "precision"),
+    *("prompts_per_step", "precision", "engine", "token_budget", "logit_budget"),
     *("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision"),
 )
 
@@ -196,4 +196,8 @@ def _recipe(config: Settings, name: str, keys: bool = True, pins: bool = False) 
     if not pins:
         left_out |= {"fingerprint"} if "levels" in entry else {"fingerprint", "count"}
     problems = {key: value for key, value in entry.items() if key not in left_out}
-    return {"problems": problems, **drawn, **({"seed": data["seed"]} if drawn or "levels" in entry else {})}
+    return {
+        "problems": problems,
+        **drawn,
+        **({"seed": data["seed"]} if drawn or {"levels", "take"} & set(entry) else {}),
+    }

@@ -142,7 +142,11 @@ def test_paper_scale_holds_the_paper_s_numbers() -> None:
         ({"benchmarks": 5}, "benchmarks: must be a map"),
         ({"benchmarks": {"moves-hard": {"k": [1, 9]}}}, "k = 9 is above its 8 samples"),
         ({"models": {"ci": {"source": {"path": "x"}}}}, "exactly one of `pretrain` and `source`"),
-        ({"models": {"other": {"source": {}}}}, "needs either `hub` and `revision` (a commit), or `path`"),
+        ({"models": {"other": {"source": {}}}}, "exactly one of `hub` with `revision` (a commit), `path`, and `gguf`"),
+        ({"models": {"other": {"source": {"hub": "a/b", "path": "c"}}}}, "and `gguf`, not hub and path"),
+        ({"models": {"other": {"source": {"path": "c", "sha256": "a" * 64}}}}, "sha256 has no meaning beside `path`"),
+        ({"models": {"other": {"source": {"gguf": "b.gguf", "package": "a==1"}}}}, "needs `sha256`"),
+        ({"models": {"other": {"source": {"gguf": "b.gguf", "package": "a"}}}}, "package: must contain"),
         ({"models": {"other": {"source": {"hub": "a/b"}}}}, "needs `revision` (a commit) beside `hub`"),
         (
             {"models": {"other": {"source": {"hub": "a/b", "revision": "main"}}}},
@@ -236,7 +240,7 @@ def test_every_mistake_has_its_line() -> None:
 
 def test_an_unknown_scale_lists_the_known_ones() -> None:
     with pytest.raises(
-        InputError, match=r"scale 'huge' has no file config/scales/huge.yaml; known: budgets, ci, paper, tiny"
+        InputError, match=r"scale 'huge' has no file config/scales/huge.yaml; known: budgets, ci, laptop, paper, tiny"
     ):
         load_config(ROOT, {"scale": "huge"})
 
@@ -327,9 +331,12 @@ def test_a_model_s_own_prompt_reaches_its_jobs_and_no_others() -> None:
         models={"chat": {"source": {"path": "."}, "prompt": {"template": "chat", "format": "{problem}", "stop": []}}},
     )
     own = {"template": "chat", "format": "{problem}", "system": None, "stop": [], "stop_tokens": [], "max_tokens": 99}
+    own["examples"] = []
     trained = train_settings(config, "chat", "grpo", 0)
     assert trained["prompt"] == own
-    assert trained["model"] == {"source": {"path": ".", "hub": None, "revision": None}}
+    assert trained["model"] == {
+        "source": {"path": ".", **dict.fromkeys(("hub", "revision", "gguf", "package", "sha256"))}
+    }
     assert sample_settings(config, "chat", "grpo", "grpo", 0, "moves-easy")["prompt"] == own
     for job in (train_settings(config, "ci", "grpo", 0), model_settings(config, "ci")):
         assert job["prompt"] == {**config["prompt"], "stop": ["\n\nUser:"], "max_tokens": 99}

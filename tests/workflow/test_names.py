@@ -20,7 +20,7 @@ FIGURE_VERBS = ("figure-passk", "figure-curves", "figure-gained", *(f"figure{num
 # The environment of each verb's rule.
 VERBS_OF = {
     "data": ("config", "data", "fetch-model", "fetch-embedder", "out-of-domain-questions"),
-    "learn": ("pretrain", "train", "sample", "explore", "segment", "credit", "view", "figure3", "plan"),
+    "learn": ("unpack-model", "pretrain", "train", "sample", "explore", "segment", "credit", "view", "figure3", "plan"),
     "score": ("score", "metrics", "difficulty", "grade"),
     "evaluate": ("out-of-domain-prompts", "out-of-domain"),
     "report": ("table2", "table", "fork-table", "budgets", "card", "checkers", "theory", "trace", *FIGURE_VERBS),
@@ -53,7 +53,7 @@ def test_rules_that_fetch_are_local_and_no_others_go_to_the_network() -> None:
             if "online; " in rule:
                 assert "localrule: True" in rule, rule
                 fetching |= {verb for verb in re.findall(r"python -m datpo ([\w-]+)", rule)}
-    assert fetching == {"data", "fetch-model", "fetch-embedder", "out-of-domain-questions"}
+    assert fetching == {"data", "fetch-model", "unpack-model", "fetch-embedder", "out-of-domain-questions"}
 
 
 @pytest.mark.parametrize(("words", "offline"), [("", "1 1 1"), ("online; ", "no yes no")])

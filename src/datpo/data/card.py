@@ -25,18 +25,24 @@ def fingerprint(problems: Sequence[Problem]) -> str:
 
 
 def data_card(
-    settings: Mapping[str, Any], kept: Sequence[Problem], aside: Sequence[Aside], problems: Sequence[Problem]
+    settings: Mapping[str, Any],
+    other_levels: int,
+    kept: Sequence[Problem],
+    aside: Sequence[Aside],
+    taken: Sequence[Problem],
+    problems: Sequence[Problem],
 ) -> Row:
-    """The card of a set of `problems`, drawn from what was `kept` of its source.
+    """The card of a set of `problems`, drawn from those `taken` of what was `kept` of its source.
 
-    `rows` = the `set_aside` + `in_other_set` + `problems`. `fingerprint` is that of all that was kept, the same for
-    a training set and the validation set drawn from it; `questions` is the set's own, as in the header of samples.
+    `rows` = `of_other_levels` + the `set_aside` + `not_taken` + `in_other_set` + `problems`. `fingerprint` is that of
+    all that was kept, the same for a training set and the validation set drawn from it; `questions` is the set's own,
+    as in the header of samples.
     """
     entry = settings["problems"]
     place = {key: entry[key] for key in PLACE if key in entry}
     if "path" in entry:
         place["sha256"] = file_hash(entry["path"])
-    if "levels" in entry or "from_train" in settings:
+    if "levels" in entry or "take" in entry or "from_train" in settings:
         place["seed"] = settings["seed"]
     reasons = Counter(each.reason for each in aside)
     return {
@@ -46,9 +52,11 @@ def data_card(
         "domain": settings["domain"],
         "checker": DOMAINS[settings["domain"]].checker,
         "source": place,
-        "rows": len(kept) + len(aside),
+        "rows": other_levels + len(kept) + len(aside),
+        **({"of_other_levels": other_levels} if "of_levels" in entry else {}),
         "set_aside": {reason: reasons[reason] for reason in REASONS if reasons[reason]},
-        "in_other_set": len(kept) - len(problems),
+        **({"not_taken": len(kept) - len(taken)} if "take" in entry else {}),
+        "in_other_set": len(taken) - len(problems),
         "problems": len(problems),
         "levels": _counted(problem.level for problem in problems),
         "subjects": _counted(problem.subject for problem in problems),

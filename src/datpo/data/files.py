@@ -36,7 +36,8 @@ def load_file(path: str | Path, entry: Mapping[str, Any], name: str, source: str
     Args:
         path: the file.
         entry: a data entry of the configuration; of it count `fields`, a map from a problem's fields to columns where
-            they are not the usual ones, and `sha256`, the only content that will do.
+            they are not the usual ones, `answer_after`, the mark behind which the key stands in its column, and
+            `sha256`, the only content that will do.
         name: of the data set.
         source: where the file came from; a row's own source goes first.
 
@@ -54,7 +55,8 @@ def load_file(path: str | Path, entry: Mapping[str, Any], name: str, source: str
         raise InputError(f"{path}: no problems in this file")
     columns = columns_of(entry, name, list(dict.fromkeys(column for _, row in rows for column in row)))
     return [
-        problem_of_row(where, row, columns, f"{name}/{n}", source or str(path)) for n, (where, row) in enumerate(rows)
+        problem_of_row(where, row, columns, f"{name}/{n}", source or str(path), entry.get("answer_after"))
+        for n, (where, row) in enumerate(rows)
     ]
 
 
@@ -88,10 +90,17 @@ def columns_of(entry: Mapping[str, Any], name: str, present: Sequence[str]) -> d
 
 
 def problem_of_row(
-    where: str, row: Mapping[str, Any], columns: Mapping[str, str], default_id: str, source: str
+    where: str, row: Mapping[str, Any], columns: Mapping[str, str], default_id: str, source: str, mark: str | None
 ) -> Problem:
-    """A row as a problem; what is empty stays empty."""
+    """A row as a problem; what is empty stays empty. The key is what follows the last `mark` in its column."""
     texts = {field: _text(where, row, column, field) for field, column in columns.items()}
+    if mark is not None and texts["answer"]:
+        _, found, key = texts["answer"].rpartition(mark)
+        if not found:
+            raise InputError(
+                f"{where}: {columns['answer']!r} holds no {mark!r}, after which `answer_after` has the key"
+            )
+        texts["answer"] = key.strip()
     level = _LEVEL.search(texts.get("level", ""))
     return Problem(
         id=texts.get("id") or default_id,

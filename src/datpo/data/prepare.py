@@ -28,9 +28,10 @@ def prepare_data(config: Path, apart_from: list[Path], out: Path, card: Path, se
 
     Args:
         config: YAML with `set`, the name ("train", "validation" or "benchmarks/NAME"), `domain`, and `problems`, which
-            is `{levels, count}`, move puzzles to make by `seed`, or a source that `load_source` reads, with the ids
-            to `drop` and the `fingerprint` of what must be left. With `from_train: N` the `problems` are the training
-            set's: N of them, drawn by `seed`, are the set "validation" and the others the set "train".
+            is `{levels, count}`, move puzzles to make by `seed`, or a source that `load_source` reads, of which `drop`
+            has ids to be left out, `of_levels` the levels to be had, `fingerprint` what must be left, and `take` how
+            many of that are drawn by `seed`. With `from_train: N` the `problems` are the training set's: N of them,
+            drawn by `seed`, are the set "validation" and the others the set "train".
         apart_from: the training set, for a set that is held out.
         out: the problems, JSON Lines.
         card: what is in the set and where it came from, JSON.
@@ -45,18 +46,21 @@ def prepare_data(config: Path, apart_from: list[Path], out: Path, card: Path, se
             raise InputError(f"{config}: key {key!r} is missing")
     name, entry = settings["set"], settings["problems"]
     of = "train" if "from_train" in settings else name
-    kept, aside = sort_out(_rows(settings, of), of, settings["domain"], entry.get("drop", ()))
+    rows = _rows(settings, of)
+    wanted = _of_levels(rows, entry, of)
+    kept, aside = sort_out(wanted, of, settings["domain"], entry.get("drop", ()))
     _check_fingerprint(entry, of, kept)
-    problems = _drawn(settings, kept) if "from_train" in settings else kept
+    taken = _taken(kept, settings, of)
+    problems = _drawn(settings, taken) if "from_train" in settings else taken
     for file in apart_from:
         check_apart(problems, name, load_problems(file))
     write_jsonl(set_aside, (each.row() for each in aside))
-    write_json(card, data_card(settings, kept, aside, problems))
+    write_json(card, data_card(settings, len(rows) - len(wanted), kept, aside, taken, problems))
     save_problems(out, problems)
     listed = f", listed in {set_aside}" if aside else ""
-    split = f", in the other set {len(kept) - len(problems)}" if len(kept) > len(problems) else ""
+    split = f", in the other set {len(taken) - len(problems)}" if len(taken) > len(problems) else ""
     print(
-        f"data set {name!r}: {len(problems)} problems of {len(kept) + len(aside)} rows{split}; set aside: "
+        f"data set {name!r}: {len(problems)} problems of {len(rows)} rows{split}; set aside: "
         f"{tally(aside)}{listed}\ndata set {name!r}: fingerprint {fingerprint(kept)}",
         file=sys.stderr,
     )
@@ -82,6 +86,27 @@ def _check_fingerprint(entry: Mapping[str, Any], name: str, kept: Sequence[Probl
             f"data set {name!r}: the {len(kept)} problems that are left have the fingerprint {found}, not {wanted}: "
             "the source has changed, or the checker sets other keys aside; find out which before you pin the new one"
         )
+
+
+def _of_levels(rows: Sequence[Problem], entry: Mapping[str, Any], name: str) -> list[Problem]:
+    """The rows of the levels that are asked for."""
+    levels = entry.get("of_levels")
+    wanted = [problem for problem in rows if levels is None or problem.level in levels]
+    if not wanted:
+        there = sorted({problem.level for problem in rows if problem.level is not None})
+        raise InputError(f"data set {name!r}: no row is of the levels {levels} (`of_levels`); there are {there}")
+    return wanted
+
+
+def _taken(kept: Sequence[Problem], settings: Mapping[str, Any], name: str) -> list[Problem]:
+    """So many of the problems as the entry says to `take`, drawn at random, in their order."""
+    wanted = settings["problems"].get("take")
+    if wanted is None:
+        return list(kept)
+    if wanted > len(kept):
+        raise InputError(f"data set {name!r}: `take: {wanted}`, but there are {len(kept)} problems")
+    chosen = generator(settings["seed"], "take", name).choice(len(kept), size=wanted, replace=False)
+    return [kept[index] for index in sorted(chosen)]
 
 
 def _drawn(settings: Mapping[str, Any], kept: Sequence[Problem]) -> list[Problem]:

@@ -21,13 +21,14 @@ def load_source(entry: Mapping[str, Any], name: str) -> list[Problem]:
 
     An entry is `{path}`, a JSON Lines file; `{url, sha256}`, the same on the web; or `{hub, revision}`, a data set of
     the Hugging Face hub, with optionally `subset`, `data_files` and `split` (as `datasets.load_dataset` knows them).
-    In all kinds `fields` maps a problem's fields to columns where they are not the usual ones, and `count` is the
-    number of rows there must be. A row without an id is called after its place.
+    In all kinds `fields` maps a problem's fields to columns where they are not the usual ones, `answer_after` is the
+    mark behind which the key stands in its column, and `count` the number of rows there must be. A row without an id is
+    called after its place.
 
     Raises:
         InputError: no such source; one with other bytes than `sha256` or another number of rows than `count`; an id
             under `drop` that is not there; no column for text or key; or a row whose text, key or id is missing or
-            neither text nor a number.
+            neither text nor a number, or whose key lacks its mark.
     """
     if "path" in entry:
         problems = load_file(entry["path"], entry, name)
@@ -72,4 +73,7 @@ def _from_hub(entry: Mapping[str, Any], name: str) -> list[Problem]:
     columns = columns_of(entry, name, rows.column_names)
     source = f"{hub}@{revision or 'unpinned'}:{split}"
     columns.pop("source", None)  # the commit says more
-    return [problem_of_row(f"{source}: row {n}", row, columns, f"{name}/{n}", source) for n, row in enumerate(rows)]
+    mark = entry.get("answer_after")
+    return [
+        problem_of_row(f"{source}: row {n}", row, columns, f"{name}/{n}", source, mark) for n, row in enumerate(rows)
+    ]

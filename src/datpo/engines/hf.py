@@ -1,9 +1,9 @@
 """Sampling with a Hugging Face model, on a CPU or a GPU.
 
-Rows stand right-padded in one cache, each with its own length. A distinct context is prefilled once, whatever the
-number of requests for it; a request with a source starts from that continuation's kept keys and values; rows that
-have finished leave the batch. The last context token is always fed by the first decode step, so a fork needs no
-prefill at all.
+Rows stand right-padded in one cache, each with its own length. A context is prefilled once, whatever the number of
+requests for it and for what it begins with (forks of one rollout), and so are the words with which all contexts begin;
+a request with a source starts from that continuation's kept keys and values; rows that have finished leave the batch.
+The last context token is always fed by the first decode step, so a fork needs no prefill at all.
 
 Suffixes: R rows, P cache positions, V vocabulary, G key-value heads, D head size.
 """
@@ -24,6 +24,7 @@ from datpo.learn.policy import Policy
 
 SHORTER = 0.8  # rows whose keys reach less than this share of their neighbours' attend apart from them
 FEWEST = 16  # rows, though, that are worth a call of their own
+SHARED = 32  # tokens with which all contexts begin, as chats do, that are
 
 
 class RaggedAttention:
@@ -176,7 +177,9 @@ class HFEngine:
         fresh: dict[bytes, list[int]] = {}
         for row, request in enumerate(requests):
             if request.source is None:
-                fresh.setdefault(request.context.tobytes(), []).append(row)
+                begun = request.context[:-1].tobytes()
+                home = begun if begun in fresh else next((known for known in fresh if known.startswith(begun)), begun)
+                fresh.setdefault(home, []).append(row)
             else:  # stale keys behind the fork point are masked by position until they are overwritten
                 known = self._kept[request.source][..., : len(request.context) - 1, :]
                 kv[:, :, row, :, : known.shape[3]] = known
@@ -192,29 +195,44 @@ class HFEngine:
         return found
 
     def _prefill(self, kv: Tensor, groups: Mapping[bytes, list[int]], requests: Sequence[Request]) -> None:
-        """Run each distinct context once, beside others of like length: a long one would pad all of them to its own.
+        """Run each context once, and what all begin with once for all; those of like length stand beside each other.
 
-        Contexts come in descending order, as the rows do.
+        A long context would pad all others to its own length. A group's first row has its context, with which the
+        others' begin; contexts come in descending order.
         """
         homes = [rows for rows in groups.values() if len(requests[rows[0]].context) > 1]
-        last = np.array([len(requests[rows[0]].context) - 2 for rows in homes])
-        for start, stop, longest in reaches(last, fewest=1) if homes else ():
-            self._prefill_alike(kv, homes[start:stop], requests, longest)
-
-    def _prefill_alike(self, kv: Tensor, homes: Sequence[list[int]], requests: Sequence[Request], longest: int) -> None:
-        """Run contexts padded to one length, and copy the keys and values of each to the rows that share it."""
         contexts = [requests[rows[0]].context[:-1] for rows in homes]
-        token = np.zeros((len(contexts), longest), dtype=np.int64)
+        known = kv[:, :, :1, :, :0]
+        if len(contexts) > 1 and (common := _common(contexts)) >= SHARED:
+            known = self._run([contexts[0][:common]], common, known)
+        lengths = np.array([len(context) for context in contexts])
+        for start, stop, longest in reaches(lengths - 1, fewest=1) if contexts else ():
+            found = self._run(contexts[start:stop], longest, known)
+            counts = [len(rows) for rows in homes[start:stop]]
+            rows = torch.as_tensor(np.concatenate(homes[start:stop]), device=kv.device)
+            home = torch.as_tensor(np.repeat(np.arange(stop - start), counts), device=kv.device)
+            kv[:, :, rows, :, :longest] = found[:, :, home]
+
+    def _run(self, contexts: Sequence[Ints], longest: int, known: Tensor) -> Tensor:
+        """Keys and values of contexts padded to one length; those of what they begin with are `known`."""
+        layers, _, _, heads, common, size = known.shape
+        token = np.zeros((len(contexts), longest - common), dtype=np.int64)
         for row, context in enumerate(contexts):
-            token[row, : len(context)] = context
-        layers, _, _, heads, _, size = kv.shape
-        attend = RaggedAttention(kv.new_zeros((layers, 2, len(contexts), heads, longest, size)))
-        position = torch.arange(longest, device=kv.device).expand(len(contexts), -1)
-        attend.aim(position)
-        self.policy.hidden(torch.as_tensor(token, device=kv.device), position, attend)
-        home = np.concatenate([np.full(len(rows), g) for g, rows in enumerate(homes)])
-        rows = torch.as_tensor(np.concatenate(homes), device=kv.device)
-        kv[:, :, rows, :, :longest] = attend.kv[:, :, torch.as_tensor(home, device=kv.device)]
+            token[row, : len(context) - common] = context[common:]
+        attend = RaggedAttention(known.new_zeros((layers, 2, len(contexts), heads, longest, size)))
+        attend.kv[..., :common, :] = known
+        if longest > common:
+            position = torch.arange(common, longest, device=known.device).expand(len(contexts), -1)
+            attend.aim(position)
+            self.policy.hidden(torch.as_tensor(token, device=known.device), position, attend)
+        return attend.kv
+
+
+def _common(contexts: Sequence[Ints]) -> int:
+    """How many tokens all contexts begin with."""
+    shortest = min(map(len, contexts))
+    same = np.all([context[:shortest] == contexts[0][:shortest] for context in contexts], axis=0)
+    return int(np.argmin(np.append(same, False)))
 
 
 class _Drawn:

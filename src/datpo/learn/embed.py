@@ -9,12 +9,15 @@ import numpy as np
 from datpo.core.errors import InputError
 from datpo.core.tree import Floats
 from datpo.credit.diversity import Embed, lexical
+from datpo.data.packages import INSTALLED, folder_in_package
 
 
 def embedder(
     name: str, revision: str | None = None, remote_code: bool = False, code_revision: str | None = None
 ) -> Embed:
-    """`lexical`, or a sentence-transformers model (a hub name or a folder) that gives unit vectors.
+    """`lexical`, or a sentence-transformers model that gives unit vectors.
+
+    It is a name on the hub, a folder, or `package:NAME==VERSION`, an installed package with the folder of one.
 
     A model's code may lie in another repository than its weights, so each is pinned to a commit of its own.
 
@@ -28,6 +31,8 @@ def embedder(
             f"embedder {name}: embedder_remote_code runs code from the hub, so it needs embedder_revision and "
             "embedder_code_revision, the commits of weights and code that you trust"
         )
+    if name.startswith(INSTALLED):
+        name = str(folder_in_package(name.removeprefix(INSTALLED), "modules.json"))
     from sentence_transformers import SentenceTransformer
 
     pinned = {"code_revision": code_revision} if remote_code else {}

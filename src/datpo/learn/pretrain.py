@@ -28,7 +28,6 @@ from transformers.utils.logging import disable_progress_bar
 from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import whole_file, whole_folder
-from datpo.core.problem import Problem
 from datpo.core.seeds import generator, seed
 from datpo.core.spent import drop_spent
 from datpo.data.moves import LEVELS, Puzzle, draw_puzzle, solution, wander
@@ -186,7 +185,7 @@ def _recipe(settings: Mapping[str, Any]) -> Recipe:
 
 
 def _prompt(puzzle: Puzzle, prompt: Mapping[str, Any]) -> str:
-    return prompt_text(Problem(id="", problem=puzzle.text(), answer=""), prompt)
+    return prompt_text(puzzle.text(), prompt)
 
 
 def _update(model: Qwen2ForCausalLM, optimizers: Optimizers, token_NT: Tensor, answer_from: int) -> float:

@@ -16,10 +16,10 @@ TEMPLATES = ("plain", "chat")
 NAMED = 10  # problems in one message
 
 
-def prompt_text(problem: Problem, settings: Mapping[str, Any]) -> str:
+def prompt_text(problem: str, settings: Mapping[str, Any]) -> str:
     """The words shown to the model: `settings["format"]` with the problem in place of `{problem}`."""
     text: str = settings["format"]
-    return text.replace("{problem}", problem.problem)
+    return text.replace("{problem}", problem)
 
 
 def prompts_of(
@@ -52,15 +52,17 @@ def prompt_tokens(problem: Problem, settings: Mapping[str, Any], tokenizer: PreT
     """The prompt as token ids, of whatever length.
 
     `template: plain` encodes the text as it is (base models); `chat` wraps it in the tokenizer's chat template, with
-    an optional `system` message.
+    an optional `system` message. Worked `examples` stand before the problem, each as the problem's text would, and its
+    answer; a blank line follows them in a plain text, and in a chat they are turns.
 
     Raises:
         InputError: the template is unknown or missing from the tokenizer.
     """
     template = settings["template"]
-    text = prompt_text(problem, settings)
+    text = prompt_text(problem.problem, settings)
+    shown = [(prompt_text(each["problem"], settings), each["answer"]) for each in settings.get("examples", ())]
     if template == "plain":
-        ids = tokenizer(text)["input_ids"]
+        ids = tokenizer("".join(f"{asked}{answer}\n\n" for asked, answer in shown) + text)["input_ids"]
     elif template == "chat":
         if not tokenizer.chat_template:
             raise InputError(
@@ -68,6 +70,8 @@ def prompt_tokens(problem: Problem, settings: Mapping[str, Any], tokenizer: PreT
                 "or add an explicit chat_template.jinja file to the model folder"
             )
         messages = [{"role": "system", "content": settings["system"]}] if settings.get("system") else []
+        for asked, answer in shown:
+            messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
         messages.append({"role": "user", "content": text})
         ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from datpo.report.accounts import END_SHARE, Account
 from datpo.report.paper import Paper, order_sentences
@@ -87,13 +88,19 @@ def _benchmark(results: Results, benchmark: str) -> str:
     problems = len(results.of(results.runs[0], benchmark)[0].at_k(1))
     settings = ", ".join(f"{key.replace('_', ' ')} {header[key]}" for key in SETTINGS)
     prompts = {run.model: results.of(run, benchmark)[0].header["prompt"] for run in results.runs}
-    told = {model: f"{each['template']} prompt {each['format']!r}" for model, each in prompts.items()}
+    told = {model: _prompt(each) for model, each in prompts.items()}
     if len(set(told.values())) == 1:
         settings += f", {next(iter(told.values()))}"
     else:
         settings += "".join(f", {model}: {prompt}" for model, prompt in told.items())
     k = column_k(results, (benchmark, "pass"))
     return f"{benchmark_label(benchmark)}: {problems} problems, n = {header['n']} samples each, k = {k}; {settings}."
+
+
+def _prompt(prompt: Mapping[str, Any]) -> str:
+    examples = prompt.get("examples")
+    shown = f" (worked examples before it: {len(examples)})" if examples else ""
+    return f"{prompt['template']} prompt {prompt['format']!r}{shown}"
 
 
 def _lost(results: Results) -> str:

@@ -273,3 +273,33 @@ def test_the_real_training_set_is_apart_from_every_benchmark_and_soon_made(prepa
     (lost,) = aside("train")
     assert (lost["id"], lost["reason"]) == ("math/test/number_theory/122", "box_in_text")
     assert card("train")["levels"] == {"1": 956, "2": 2144, "3": 2604, "4": 2765, "5": 3473, "none": 2}
+
+
+def test_some_levels_and_so_many_of_their_problems(prepare, write, card):
+    rows = [row(f"a{i}", level=1 + i % 3) for i in range(30)]
+    path = write("a.jsonl", *rows, row("none"))
+    entry = {"path": path, "count": 31, "of_levels": [1, 3], "drop": ["a0"]}
+    drawn = {"domain": "math", "problems": {**entry, "take": 12}, "from_train": 4, "seed": 0}
+    kept, validation = prepare({"set": "train", **drawn}, {"set": "validation", **drawn})
+    assert (len(kept), len(validation)) == (8, 4)
+    assert {problem.level for problem in kept + validation} == {1, 3}
+    ids = [int(problem.id[1:]) for problem in kept]
+    assert ids == sorted(ids) and ids != list(range(8))
+    counts = {key: card("train")[key] for key in ("rows", "of_other_levels", "not_taken", "in_other_set", "problems")}
+    assert counts == {"rows": 31, "of_other_levels": 11, "not_taken": 7, "in_other_set": 4, "problems": 8}
+    assert card("train")["source"]["seed"] == 0
+
+    # What is taken changes nothing of what is pinned.
+    (whole,) = prepare(train(**entry))
+    assert card("train")["fingerprint"] == fingerprint(whole)
+    pinned = {**entry, "take": 3, "fingerprint": fingerprint(whole)}
+    taken = [[problem.id for problem in prepare({**train(**pinned), "seed": seed})[0]] for seed in (0, 0, 1)]
+    assert taken[0] == taken[1] != taken[2]
+
+
+def test_more_than_there_is_cannot_be_taken_nor_a_level_that_is_not_there(prepare, write):
+    path = write("a.jsonl", row("a", level=1), row("b", level=4))
+    with pytest.raises(InputError, match=r"data set 'train': `take: 3`, but there are 2 problems"):
+        prepare({**train(path=path, take=3), "seed": 0})
+    with pytest.raises(InputError, match=r"no row is of the levels \[2, 3\] \(`of_levels`\); there are \[1, 4\]"):
+        prepare(train(path=path, of_levels=[2, 3]))

@@ -146,3 +146,14 @@ def test_problems_without_ids_are_called_after_their_place(tmp_path: Path) -> No
         Problem("benchmarks/x/0", "0", "1", source=path),
         Problem("benchmarks/x/1", "1", "1", source=path),
     ]
+
+
+def test_a_key_may_stand_behind_a_worked_solution(tmp_path: Path) -> None:
+    solved = {"id": "a", "question": "1+1?", "answer": "1+1=<<1+1=2>>2 #### no\n#### 2 "}
+    path = write(tmp_path / "rows.jsonl", solved, {**solved, "id": "b", "answer": None})
+    assert [each.answer for each in load_source({"path": path, "answer_after": "####"}, "x")] == ["2", ""]
+    hub = {"hub": "json", "data_files": write(tmp_path / "hub.jsonl", solved), "answer_after": "####"}
+    assert load_source(hub, "x")[0].answer == "2"
+    path = write(tmp_path / "rows.jsonl", solved, {**solved, "answer": "2"})
+    with pytest.raises(InputError, match=r"line 2: 'answer' holds no '####', after which `answer_after` has the key"):
+        load_source({"path": path, "answer_after": "####"}, "x")

