@@ -209,6 +209,11 @@ def validation_set_of(wildcards) -> list[str]:
     return [f"{RESULTS}/data/validation.jsonl"] if looks else []
 
 
+def packed(model: dict) -> bool:
+    """Whether a model comes as a GGUF file."""
+    return bool(model.get("source", {}).get("gguf"))
+
+
 def embedder_of(wildcards) -> list[str]:
     """The sign that what a training measures diversity with has been fetched, if it has to be."""
     run = config["trainings"][wildcards.run]

@@ -83,11 +83,6 @@ rule pretrain:
         "logged {log} python -m datpo pretrain --config {input.config} --out {output} --work {params.work}"
 
 
-def packed(model: dict) -> bool:
-    """Whether a model comes as a GGUF file."""
-    return bool(model.get("source", {}).get("gguf"))
-
-
 rule fetch_model:
     input:
         config=rules.model_config.output,
