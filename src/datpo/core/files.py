@@ -25,8 +25,6 @@ Row = dict[str, Any]
 
 SEAL = "SHA256SUMS"
 
-SEAL = "SHA256SUMS"
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
