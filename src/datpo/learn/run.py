@@ -73,15 +73,7 @@ class Run:
         if settings["activation_checkpointing"]:
             policy.recompute_layers()
         self.policy = policy
-        optimizer = torch.optim.AdamW(
-            policy.model.parameters(),
-            lr=settings["learning_rate"],
-            betas=tuple(settings["betas"]),
-            weight_decay=settings["weight_decay"],
-            # unfused it would make something as large as all weights for a moment
-            fused=accelerator.device.type == "cuda",
-        )
-        self.learner = Learner(self.policy, optimizer, accelerator)
+        self.learner = Learner(self.policy, optimizer_of(policy, settings), accelerator)
         self.update_settings = UpdateSettings(**{f.name: settings[f.name] for f in fields(UpdateSettings)})
         self.embed: Embed | None = None
         if self.method.groups is not None:
@@ -224,6 +216,18 @@ class Run:
         ]
         of_blocks, of_trees = zip(*self.processes.whole(found), strict=True)
         return list(of_blocks), list(of_trees)
+
+
+def optimizer_of(policy: Policy, settings: Mapping[str, Any]) -> torch.optim.Optimizer:
+    """AdamW over all parameters, with the numbers of `train:`."""
+    return torch.optim.AdamW(
+        policy.model.parameters(),
+        lr=settings["learning_rate"],
+        betas=tuple(settings["betas"]),
+        weight_decay=settings["weight_decay"],
+        # unfused it would make something as large as all weights for a moment
+        fused=policy.device.type == "cuda",
+    )
 
 
 def chosen_problems(problems: Sequence[Problem], count: int | None) -> list[Problem]:
