@@ -44,6 +44,15 @@ if "figure1" in THERE and not ends_together(config, "figure1", "updates"):
     SHOWN.pop("figure1_updates")
 
 
+# What ended jobs could have gone on from: each job drops that of those before it.
+onsuccess:
+    drop_noted()
+
+
+onerror:
+    drop_noted()
+
+
 rule all:
     default_target: True
     input:

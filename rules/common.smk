@@ -44,6 +44,7 @@ from datpo.config_studies import (
     study_settings,
 )
 from datpo.core.errors import InputError
+from datpo.core.spent import drop_noted
 from datpo.data.packages import INSTALLED
 from datpo.methods import load as load_method
 

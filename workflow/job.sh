@@ -9,9 +9,6 @@ trap ':' INT TERM
 # took up to 25 times as long.
 export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}" GOMP_SPINCOUNT="${GOMP_SPINCOUNT:-0}"
 
-# Who waits for the job; it keeps what it could go on from if nobody does any more at its end (src/datpo/core/spent.py).
-export DATPO_ASKED_BY=$PPID
-
 # A rule's own environment is what its file says: nothing that the user once installed for this version of Python. (The
 # file tested is Snakemake's, beside each environment that it made.)
 if [[ -e "${CONDA_PREFIX:-}.env_setup_done" ]]; then export PYTHONNOUSERSITE=1; fi

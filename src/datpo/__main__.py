@@ -17,6 +17,7 @@ from typing import Any, get_type_hints
 
 from datpo.core.errors import InputError
 from datpo.core.files import Row
+from datpo.core.spent import drop_noted
 
 # Modules are imported only when their verb is called: most verbs need no torch.
 VERBS = {
@@ -86,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_parser(arguments[0], verb).parse_args(arguments[1:]))
     files = [options.pop(parameter.name) for parameter in _parameters(verb) if _stands_alone(parameter)]
     try:
+        drop_noted()
         _print_rows(verb(*files, **options) or ())
     except (InputError, OSError) as error:
         print(f"datpo {arguments[0]}: {error}", file=sys.stderr)

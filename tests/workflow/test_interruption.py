@@ -23,6 +23,7 @@ from datpo.core.files import is_sealed
 from tests.workflow.project import PROJECT, SERVER, Tree, copy_project, run_snakemake
 
 RUN, TREES = "results/ci/ci/datpo/datpo/seed0", "results/ci/explorations"
+BASE = "results/ci/ci/base/base/seed0"
 SCORES, FORKS = f"{RUN}/scores/moves-easy.jsonl", f"{TREES}/forks"
 STEPS, SAMPLES = 6, 8
 SETTINGS = (
@@ -195,7 +196,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         text = file.read_text(encoding="utf-8")
         assert text.count(place) == 1, f"{name} has changed; say where its work is done"
         file.write_text(text.replace(place, note + place), encoding="utf-8")
-    run(tree, "results/ci/ci/base/base/seed0/checkpoint")
+    run(tree, f"{BASE}/checkpoint")
     return tree
 
 
@@ -227,6 +228,19 @@ def test_a_training_and_its_samples_survive_three_kills(
     struck = interrupted(tree, SCORES, kills)
     assert [each.kill for each in struck][:2] == kills[:2]  # sampling may be over before it can be hit
     assert made(tree) == undisturbed
+
+
+def test_snakemake_may_die_before_it_takes_note_that_a_job_ended(base: Tree, tmp_path: Path) -> None:
+    tree, scores = base.copied(tmp_path / "project"), f"{BASE}/scores/moves-easy.jsonl"
+    with open(tree.root / "workflow/job.sh", "a", encoding="utf-8") as script:
+        script.write('end_turn() { if [[ $log == */sample.* ]] && mkdir died; then kill -KILL "$PPID"; fi }\n')
+    unlock(tree)
+    tree.snakemake(*command(scores), fails=True)
+    assert (tree.root / "died").exists()
+    run(tree, scores)
+    drawn = [line for line in lines(tree.root / "done.txt") if line.startswith("sample ")]
+    assert len(drawn) == len(set(drawn)) == 10
+    assert not any((tree.root / BASE / "work/moves-easy").iterdir())
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
         _join([path / "rollouts.csv" for path in folders], target / "rollouts.csv", heads=1)
         for name in structures:
             _join([path / f"{name}.jsonl" for path in folders], target / "trees" / f"{name}.jsonl")
-    drop_spent([folder])
+    drop_spent([folder], out)
 
 
 def structures_of(entries: Sequence[Mapping[str, Any]]) -> dict[str, Method]:

@@ -63,7 +63,7 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
                 handle.flush()
                 bar.advance(len(chunk))
     write_jsonl(out, [header, *(row for problem in asked for row in rows[problem.id])])
-    drop_spent([partial])
+    drop_spent([partial], out)
 
 
 def sample_problems(engine: Engine, policy: Policy, problems: Sequence[Problem], settings: Row) -> list[list[Row]]:

@@ -104,7 +104,7 @@ def pretrain(config: Path, out: Path, work: Path) -> None:
     with whole_folder(out) as folder:
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-    drop_spent([state])
+    drop_spent([state], out)
 
 
 def make_tokenizer(recipe: Recipe, prompt: Mapping[str, Any]) -> PreTrainedTokenizerFast:

@@ -102,9 +102,9 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
     return RunState()
 
 
-def forget_states(folder: Path) -> None:
-    """Drop what a run needs to go on, once all it was to give is published."""
-    drop_spent([*_states(folder), *_unfinished(folder), *folder.glob(REACHED)])
+def forget_states(folder: Path, out: Path) -> None:
+    """Drop what a run needs to go on, once all it was to give is published; `out` is the last of that."""
+    drop_spent([*_states(folder), *_unfinished(folder), *folder.glob(REACHED)], out)
 
 
 def _weights(model: torch.nn.Module) -> dict[str, Any]:

@@ -1,45 +1,75 @@
-"""What a finished job could go on from is dropped, unless nobody is there to take note that it finished."""
+"""What a finished job could go on from is dropped, but not before Snakemake has taken note that it finished."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from snakemake.persistence.file import FilePersistence
 
-from datpo.core.spent import ASKER, drop_spent
+from datpo.core.spent import BEGUN, drop_noted, drop_spent
+
+NAMES = ["results/samples/moves.jsonl", "results/" + "a-long-name/" * 40 + "ümlaut?.jsonl"]
+
+
+@dataclass
+class Bookkeeping:
+    """Snakemake's, of one output."""
+
+    out: Path
+    keeper: FilePersistence
+
+    def begin(self) -> None:
+        self.keeper._mark_incomplete(str(self.out), None)
+
+    def note(self) -> None:
+        self.keeper._unmark_incomplete(str(self.out))
 
 
 @pytest.fixture
-def spent(tmp_path: Path) -> list[Path]:
-    (tmp_path / "chunk").mkdir()
-    (tmp_path / "chunk/rows.csv").write_text("1\n")
-    (tmp_path / "partial.jsonl").write_text("{}\n")
-    return [tmp_path / "chunk", tmp_path / "partial.jsonl"]
+def spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.chdir(tmp_path)
+    BEGUN.mkdir(parents=True)
+    Path("work/chunk").mkdir(parents=True)
+    Path("work/chunk/rows.csv").write_text("1\n")
+    Path("work/partial.jsonl").write_text("{}\n")
+    return [Path("work/chunk"), Path("work/partial.jsonl")]
 
 
-def test_what_is_spent_goes_while_somebody_waits(spent: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(ASKER, str(os.getpid()))
-    drop_spent(spent)
+@pytest.fixture(params=NAMES)
+def snakemake(spent: list[Path], request: pytest.FixtureRequest) -> Bookkeeping:
+    keeper = FilePersistence.__new__(FilePersistence)
+    keeper._incomplete_path, keeper._incomplete_cache, keeper._max_len = str(BEGUN), None, None
+    out = Path(request.param)
+    out.parent.mkdir(parents=True)
+    out.write_text("{}\n")
+    return Bookkeeping(out, keeper)
+
+
+def test_a_job_that_snakemake_did_not_ask_for_drops_it_at_once(spent: list[Path]) -> None:
+    drop_spent([*spent, *spent], Path("out"))  # and what is gone already is no error
     assert not any(path.exists() for path in spent)
 
 
-def test_a_job_that_nobody_in_particular_asked_for_drops_it_too(
-    spent: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(ASKER, raising=False)
-    drop_spent([*spent, *spent])  # and what is gone already is no error
-    assert not any(path.exists() for path in spent)
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="elsewhere nobody can be seen to be gone")
-@pytest.mark.parametrize("looked_at", [True, False])
-def test_it_stays_when_who_asked_is_gone(spent: list[Path], monkeypatch: pytest.MonkeyPatch, looked_at: bool) -> None:
-    asker = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
-    asker.communicate() if looked_at else os.waitid(os.P_PID, asker.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.setenv(ASKER, str(asker.pid))
-    drop_spent(spent)
+def test_it_stays_until_snakemake_has_taken_note(spent: list[Path], snakemake: Bookkeeping) -> None:
+    snakemake.begin()
+    drop_spent(spent, snakemake.out)
+    drop_noted()
     assert all(path.exists() for path in spent)
-    asker.wait()
+    snakemake.note()
+    drop_noted()
+    assert not any(path.exists() for path in spent)
+    Path("work/partial.jsonl").write_text("{}\n")
+    drop_noted()  # what another job has begun since is not this one's
+    assert Path("work/partial.jsonl").exists()
+
+
+def test_it_stays_where_what_was_published_is_gone(spent: list[Path], snakemake: Bookkeeping) -> None:
+    """Snakemake deletes the outputs of a job that failed."""
+    snakemake.begin()
+    drop_spent(spent, snakemake.out)
+    snakemake.note()
+    snakemake.out.unlink()
+    drop_noted()
+    assert all(path.exists() for path in spent)

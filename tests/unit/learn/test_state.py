@@ -153,7 +153,7 @@ def refuses_to_write(real):
 def test_what_a_kill_leaves_half_written_goes_with_the_next_state_or_the_last(tmp_path):
     """It is as large as a state. A job that was told to stop writes one at a step that the next attempt will not."""
     run_of_two_states(tmp_path)
-    for forget in (lambda: save_state(tmp_path, RunState(6), *make_model()), lambda: forget_states(tmp_path)):
+    for forget in (lambda: save_state(tmp_path, RunState(6), *make_model()), lambda: forget_states(tmp_path, tmp_path)):
         (tmp_path / ".state-000005.partial").mkdir()
         forget()
         assert not list(tmp_path.glob(".state-*"))

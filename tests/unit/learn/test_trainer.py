@@ -294,7 +294,7 @@ def test_a_finished_run_leaves_no_state_and_trains_again_when_asked(tmp_path, ba
 
 
 def test_a_state_of_another_model_is_refused(tmp_path, base_checkpoint, easy_problems, monkeypatch):
-    monkeypatch.setattr("datpo.learn.trainer.forget_states", lambda folder: None)  # as if it had been killed
+    monkeypatch.setattr("datpo.learn.trainer.forget_states", lambda *_: None)  # as if it had been killed
     job = Job(tmp_path, settings("grpo", {"steps": 1}), easy_problems, base_checkpoint)
     job.run()
     (state,) = job.options["work"].glob("*/state-*")
