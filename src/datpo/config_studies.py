@@ -92,10 +92,14 @@ def checkpoints_of(config: Settings, name: str) -> dict[str, list[int]]:
 
 
 def study_settings(config: Settings, name: str) -> Settings:
-    """What a table or figure of a study shows."""
+    """What a table or figure of a study shows.
+
+    Where one row alone is a run of the experiment, the others are variants that are held against it.
+    """
     study = config["studies"][name]
     untrained = {"method": BASE, "numbers": {}, "train": {}}
     rows = rows_of(config, name)
+    known = [run for _, run in rows if run in config["runs"]]
     return {
         "study": name,
         "scale": config["scale"],
@@ -105,6 +109,7 @@ def study_settings(config: Settings, name: str) -> Settings:
         "columns": study["columns"],
         "checkpoints": checkpoints_of(config, name),
         "rows": [{"label": label, "run": run, **config["trainings"].get(run, untrained)} for label, run in rows],
+        "against": known[0] if len(known) == 1 < len(rows) else None,
     }
 
 

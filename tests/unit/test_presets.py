@@ -15,7 +15,7 @@ import yaml
 
 from datpo.config import SCHEMA, load_config, merge, read_settings
 from datpo.config_schema import known_keys, validate
-from datpo.config_studies import rows_of
+from datpo.config_studies import rows_of, study_settings
 from datpo.core.errors import InputError
 from datpo.methods import load, names
 from datpo.report.runs import METHOD_LABELS, Run
@@ -125,6 +125,15 @@ def test_the_rows_of_every_table_are_the_paper_s() -> None:
             told = [f"{subset}, G = {size}" for subset, sizes in published[name].items() for size in sizes]
             assert [label for label, _ in rows_of(plain(), name)] == told
         assert study["models"] is not None, f"{name}: which of the models the paper shows is said"
+
+
+def test_variants_are_held_against_the_run_they_vary() -> None:
+    against = {
+        name: study_settings(plain(), name)["against"] for name in plain()["studies"] if name.startswith("table")
+    }
+    variants = {"table3", "table4", "table12", "table13", "table14"}
+    assert {name for name, run in against.items() if run} == variants
+    assert {against[name] for name in variants} == {"datpo"}
 
 
 def test_the_release_grades_in_its_own_way_and_nothing_else_does() -> None:

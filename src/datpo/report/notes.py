@@ -18,11 +18,17 @@ SCORES = (
     "Brackets (in LaTeX the lower and upper index) are 95 % intervals by bootstrap over problems: they say "
     "what other problems would change, not what other training seeds would. Where all problems agree the bootstrap "
     "has nothing to draw from and the interval has no width. ± is the standard deviation between training seeds.",
-    "Bold: above every other run of the model, each paired difference having a 95 % interval without 0 (not "
-    "corrected for the number of comparisons). Underlined: where one is bold, above all others in the same way.",
 )
+MARKS = (
+    "Bold: above every other run of the model, each paired difference having a 95 % interval without 0 (not "
+    "corrected for the number of comparisons). Underlined: where one is bold, above all others in the same way."
+)
+UNMARKED = (
+    "No number is marked as the best: none is above those of all other runs of its model by more than the 95 % "
+    "intervals of the paired differences."
+)
+DIFFERENCES_HEADING = "Paired differences in points, with 95 % intervals"
 READING = (
-    *SCORES,
     "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
     "so that a large benchmark weighs more than in the average.",
     "The untrained Base has no training budget. Budgets are means over seeds. Generated tokens count a shared prefix "
@@ -42,6 +48,8 @@ def table_notes(
         _scale(results, paper),
         *sample_notes(results),
         _seeds(results),
+        *SCORES,
+        MARKS if any(score.mark for score in scores.values()) else UNMARKED,
         *READING,
         *_uneven_budgets(results, costs),
         *order_sentences(

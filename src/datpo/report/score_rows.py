@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from datpo.report.runs import Result, Results, Run
-from datpo.report.scores import stratified
+from datpo.report.scores import Metric, stratified, values_by_problem
 
 RATES = ("truncated", "no_answer", "duplicate", "timeout", "missing")
 # Of the header of a metrics file: what was asked, by what, and how it was graded.
@@ -57,13 +57,13 @@ def rate_rows(results: Results) -> dict[Run, list[str]]:
     }
 
 
-def _columns(result: Result) -> list[tuple[str, int]]:
+def _columns(result: Result) -> list[tuple[Metric, int]]:
     n = int(result.document["n"])
     return [("avg", n), *(("pass", k) for k in result.ks), *(("maj", k) for k in result.ks)]
 
 
-def _score(results: Results, of_seeds: Sequence[Result], metric: str, k: int) -> dict[str, Any]:
-    value_SP = 100 * np.array([_per_problem(result, metric, k) for result in of_seeds])
+def _score(results: Results, of_seeds: Sequence[Result], metric: Metric, k: int) -> dict[str, Any]:
+    value_SP = 100 * np.array([list(values_by_problem(result, metric, k).values()) for result in of_seeds])
     value, low, high = stratified([value_SP.mean(axis=0)], *results.bootstrap)
     seeds = value_SP.mean(axis=1)
     return {
@@ -77,15 +77,7 @@ def _score(results: Results, of_seeds: Sequence[Result], metric: str, k: int) ->
     }
 
 
-def _per_problem(result: Result, metric: str, k: int) -> list[float]:
-    """One value for each problem, problems in ascending order of id."""
-    if metric != "maj":
-        return [value for _, value in sorted(result.at_k(1 if metric == "avg" else k).items())]
-    rows = sorted(result.document["per_problem"], key=lambda row: str(row["problem"]))
-    return [float(row["maj"][str(k)]) for row in rows]
-
-
-def _evaluation_sd(of_seeds: Sequence[Result], metric: str, k: int) -> float | None:
+def _evaluation_sd(of_seeds: Sequence[Result], metric: Metric, k: int) -> float | None:
     """Between a checkpoint's evaluation runs, averaged over seeds; avg over all samples of a run."""
     spreads = []
     for result in of_seeds:

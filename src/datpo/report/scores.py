@@ -121,13 +121,16 @@ def _ahead(results: Results, ours: Sequence[Floats], theirs: Sequence[Floats]) -
 def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> list[Mapping[str, float]]:
     """For every seed of a run its score by problem, as fractions, problems in ascending order of id."""
     k = results.table_k(benchmark)
-    return [dict(sorted(_of_problems(result, metric, k).items())) for result in results.of(run, benchmark)]
+    return [values_by_problem(result, metric, k) for result in results.of(run, benchmark)]
 
 
-def _of_problems(result: Result, metric: Metric, k: int) -> Mapping[str, float]:
+def values_by_problem(result: Result, metric: Metric, k: int) -> dict[str, float]:
+    """The score of one seed by problem, as a fraction, problems in ascending order of id."""
     if metric == "maj":
-        return {str(row["problem"]): float(row["maj"][str(k)]) for row in result.document["per_problem"]}
-    return result.at_k(1 if metric == "avg" else k)
+        values = {str(row["problem"]): float(row["maj"][str(k)]) for row in result.document["per_problem"]}
+    else:
+        values = result.at_k(1 if metric == "avg" else k)
+    return dict(sorted(values.items()))
 
 
 def stratified(strata: Sequence[Floats], draws: int, seed: int) -> Interval:

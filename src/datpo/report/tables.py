@@ -10,7 +10,7 @@ import pandas as pd
 
 from datpo.evaluate.bootstrap import Interval
 from datpo.report.accounts import Account, accounts
-from datpo.report.notes import table_notes
+from datpo.report.notes import DIFFERENCES_HEADING, table_notes
 from datpo.report.paper import Paper, load_paper
 from datpo.report.runs import Results, Run, benchmark_label, load_results
 from datpo.report.score_rows import rate_rows, score_rows
@@ -43,7 +43,6 @@ ACCOUNT_DIGITS = {
     "seconds": 1,
 }
 RATES_HEADING = "Samples cut off / without an answer / that repeat another of their problem, in percent"
-DIFFERENCES_HEADING = "Paired differences in points, with 95 % intervals"
 Rows = list[list[Content]]
 
 

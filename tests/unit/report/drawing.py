@@ -47,7 +47,7 @@ def write_study(folder, rows, **changed):
         method = run.split("-")[0]
         whole.append({"label": label, "run": run, "method": method, "numbers": numbers, "train": train})
     study = {"study": "figure", "scale": "tiny", "models": ["small"], "benchmarks": ["moves"], "seeds": [0]}
-    study |= {"columns": [], "checkpoints": {}, "rows": whole, **changed}
+    study |= {"columns": [], "checkpoints": {}, "rows": whole, "against": None, **changed}
     path = folder.root / "study.yaml"
     path.write_text(yaml.safe_dump(study, sort_keys=False))
     return path

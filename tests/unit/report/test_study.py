@@ -20,6 +20,7 @@ SETTINGS = {
     "columns": ["avg", "seconds_step"],
     "checkpoints": {"tokens": [100, 200], "steps": [5]},
     "rows": ROWS,
+    "against": None,
 }
 
 
@@ -43,6 +44,8 @@ def test_a_study_is_read_as_it_is_written(load):
     assert (random.numbers, random.train) == ({"roots": 1}, {"seed": 0})
     assert study.row(Run("small", "datpo", "datpo_random")) is random
     assert not base.trained
+    assert study.against is None
+    assert load(against="base").against == base
 
 
 def test_a_row_without_a_label_is_called_as_in_the_main_table(load):

@@ -36,7 +36,7 @@ def write(folder, tmp_path):
 
     def write(rows=ROWS, metrics=None, logs=None, **changed):
         settings = {"study": "table3", "scale": "tiny", "models": ["small"], "benchmarks": ["moves"], "seeds": [0]}
-        settings |= {"columns": ["avg", "pass"], "checkpoints": {}}
+        settings |= {"columns": ["avg", "pass"], "checkpoints": {}, "against": None}
         settings["rows"] = [
             {"label": label, "method": method, "run": run, "numbers": {}, "train": {}}
             for label, (method, run) in rows.items()
@@ -76,6 +76,33 @@ def test_rows_and_columns_are_the_settings(forks, write):
     assert md_row(text, "small", "sent-entropy")[0] == "**100.0** [100.0, 100.0]"
     assert text.splitlines()[0] == "# Table 3: DATPO trained with each fork strategy, at scale tiny"
     assert md_row(text, "model", "run") == ["moves avg@4", "moves pass@4"]
+
+
+def test_variants_are_held_against_the_run_they_vary_problem_by_problem(forks, write):
+    """Of `random` the problems are 100 and 50 below: with both drawn alike the ends of an interval."""
+    out = write(against="datpo")
+    text = out["md"].read_text()
+    assert "## Paired differences in points, with 95 % intervals" in text
+    assert md_row(text, "small", "random − sent-entropy") == ["−75.0 [−100.0, −50.0]", "−50.0 [−100.0, 0.0]"]
+    assert md_row(text, "small", "Base − sent-entropy")[0] == "−75.0 [−100.0, −50.0]"
+    assert "small | sent-entropy −" not in text
+    wanted = {"against": "sent-entropy", "ahead": "-75.0", "ahead_low": "-100.0", "ahead_high": "-50.0"}
+    of = {(row["label"], row["column"]): row for row in rows_of(out["csv"])}
+    assert {key: of["random", "avg"][key] for key in wanted} == wanted
+    assert {of["sent-entropy", "avg"][key] for key in wanted} == {""}
+
+
+def test_without_a_run_that_is_varied_nothing_is_held_against_another(forks, write):
+    assert "differences in points" not in write()["md"].read_text()
+    assert "differences in points" not in write(against="datpo", columns=["hours"], metrics=[])["md"].read_text()
+
+
+def test_a_table_explains_the_marks_that_it_has(forks, write):
+    """All problems of `sent-entropy` are surely above; without it `random` and Base are alike."""
+    assert "\n- Bold: above every other run" in write()["md"].read_text()
+    text = write({label: ROWS[label] for label in ("random", "Base")})["md"].read_text()
+    assert "Bold" not in text
+    assert "\n- No number is marked as the best" in text
 
 
 def test_a_number_is_traced_to_its_files(forks, write):

@@ -91,6 +91,13 @@ def logged(results, value, column, sd=""):
     return f"table8,small,datpo,datpo,DATPO,,{column},,,{value},,,{sd},{results.name(*results.logs)}"
 
 
+def write_table(table, rows):
+    with table.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
 def problem_of(table, number=1):
     """What is wrong with one row, which the error behind all rows repeats."""
     found = []
@@ -121,6 +128,16 @@ def test_scores_are_counted_from_the_verdicts(results):
         "agrees": True,
     }
     assert (at_2["row"], at_2["counted"]["value"], at_2["agrees"]) == (2, pytest.approx(200 / 3, abs=1e-6), True)
+
+
+@pytest.mark.parametrize(("column", "k", "says"), [
+    ("pass", 8, "no pass@8 of a problem with 4 samples"),
+    ("maj", 8, "no maj@8 of a problem with 4 samples"),
+    ("maj", 3, "its metrics have no maj@3"),
+])  # fmt: skip
+def test_a_score_that_there_cannot_be_is_said(results, column, k, says):
+    results.add(right(1, 2))
+    assert says in problem_of(results.table("table3", scored(results, 100, column=column, k=k)))
 
 
 @pytest.mark.parametrize("n", [1, 4, 6])
@@ -449,21 +466,36 @@ def test_what_stands_beside_a_score_of_table_2_is_traced_too(trained, column, wo
     table = main_table(trained)
     rows = list(csv.DictReader(table.open()))
     rows[7][column] = word
-    with table.open("w", newline="") as handle:
-        writer = csv.DictWriter(handle, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    write_table(table, rows)
     assert told in problem_of(table, 8)
 
 
-def test_every_number_of_a_study_is_traced(trained):
+def study_of(trained):
+    """The table of a study of two runs, one of them a variant of the other."""
     rows = [{"label": name, "method": "datpo", "run": name, "numbers": {}, "train": {}} for name in "ab"]
     study = {"study": "table3", "scale": "tiny", "models": ["small"], "benchmarks": ["moves"], "seeds": [0, 1]}
     study |= {"columns": ["avg", "pass", "hours", "leaves", *SECONDS], "checkpoints": {}, "rows": rows}
+    study["against"] = "a"
     file = trained.root / "study.yaml"
     file.write_text(yaml.safe_dump(study))
     words = ["--study", file, "--metrics", *trained.metrics, "--logs", *trained.logs, "--published", PUBLISHED]
     assert main(["table", *map(str, [*words, "--out", trained.scale / "tables"])]) == 0
-    found = list(trace(trained.scale / "tables/table3.csv", []))
+    return trained.scale / "tables/table3.csv"
+
+
+def test_every_number_of_a_study_is_traced(trained):
+    found = list(trace(study_of(trained), []))
     assert len(found) == 2 * 8
     assert all(row["agrees"] for row in found)
+    assert [row["row"] for row in found if "ahead" in row["counted"]] == [9, 10]  # avg and pass of the variant
+
+
+def test_a_difference_that_was_written_otherwise_is_named(trained):
+    table = study_of(trained)
+    rows = list(csv.DictReader(table.open()))
+    rows[8]["ahead"] = "99"
+    write_table(table, rows)
+    assert "ahead is 99.0, counted" in problem_of(table, 9)
+    rows[8] |= {"ahead": "0", "against": "c"}
+    write_table(table, rows)
+    assert "against 'c', of which there is no such row" in problem_of(table, 9)

@@ -103,16 +103,9 @@ def recount_score(scored: Sequence[Scored], metric: str, k: int | None) -> Recou
         metric: `avg`, `pass` or `maj`.
         k: of pass@k and maj@k; None for the k that each benchmark's table has.
     """
-    benchmarks: dict[str, list[Scored]] = {}
-    for each in scored:
-        benchmarks.setdefault(each.document["header"]["benchmark"], []).append(each)
-    values = [
-        [100 * np.array(problem_values(seed, metric, k or _table_k(seed))) for seed in seeds]
-        for seeds in benchmarks.values()
-    ]
-    of_seeds = [fmean(float(values_P.mean()) for values_P in strata) for strata in zip(*values, strict=True)]
-    settings = scored[0].document["settings"]
-    low, high = interval([np.mean(seeds, axis=0) for seeds in values], settings["bootstrap"], settings["seed"])
+    values = _percent(scored, metric, k)
+    of_seeds = [fmean(float(values_P.mean()) for values_P in strata) for strata in zip(*values.values(), strict=True)]
+    low, high = interval([np.mean(seeds, axis=0) for seeds in values.values()], *_bootstrap(scored))
     return Recount(
         {"value": fmean(of_seeds), "low": low, "high": high, "seed_sd": spread(of_seeds)},
         _how(scored, metric, k),
@@ -121,16 +114,48 @@ def recount_score(scored: Sequence[Scored], metric: str, k: int | None) -> Recou
     )
 
 
+def recount_ahead(scored: Sequence[Scored], against: Sequence[Scored], metric: str, k: int | None) -> Numbers:
+    """By how many points a score is above another on the same problems, with the 95 % interval of the difference."""
+    ours, theirs = (_percent(each, metric, k) for each in (scored, against))
+    apart = [np.mean(ours[name], axis=0) - np.mean(theirs[name], axis=0) for name in ours]
+    low, high = interval(apart, *_bootstrap(scored))
+    return {"ahead": fmean(float(apart_P.mean()) for apart_P in apart), "ahead_low": low, "ahead_high": high}
+
+
+def _percent(scored: Sequence[Scored], metric: str, k: int | None) -> dict[str, list[Floats]]:
+    """By benchmark the scores (P,) of every seed."""
+    values: dict[str, list[Floats]] = {}
+    for each in scored:
+        of_problems = 100 * np.array(problem_values(each, metric, k or _table_k(each)))
+        values.setdefault(each.document["header"]["benchmark"], []).append(of_problems)
+    return values
+
+
+def _bootstrap(scored: Sequence[Scored]) -> tuple[int, int]:
+    settings = scored[0].document["settings"]
+    return settings["bootstrap"], settings["seed"]
+
+
 def problem_values(scored: Scored, metric: str, k: int) -> list[float]:
-    """A score of every problem, as fractions, ids ascending; maj@k of a part of the samples is read, not counted."""
+    """A score of every problem, as fractions, ids ascending; maj@k of a part of the samples is read, not counted.
+
+    Raises:
+        InputError: there is no such score: some problem has fewer samples, or it was never counted.
+    """
     kept = scored.kept()
+    fewest = min(map(len, kept))
+    if metric != "avg" and k > fewest:
+        raise InputError(f"{scored.files[0]}: no {metric}@{k} of a problem with {fewest} samples that count")
     if metric == "avg":
         return [_right(group) / len(group) for group in kept]
     if metric == "pass":
         return [passed(len(group), _right(group), k) for group in kept]
     if _elects_all(scored, k):
         return [elected(group) for group in kept]
-    return [row["maj"][str(k)] for row in sorted(scored.document["per_problem"], key=lambda row: str(row["problem"]))]
+    rows = sorted(scored.document["per_problem"], key=lambda row: str(row["problem"]))
+    if not all(str(k) in row["maj"] for row in rows):
+        raise InputError(f"{scored.files[0]}: its metrics have no maj@{k}")
+    return [row["maj"][str(k)] for row in rows]
 
 
 def passed(n: int, right: int, k: int) -> float:

@@ -18,7 +18,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import Row, read_text
 from datpo.core.kinds import Kinds, check_kinds, whole
 from datpo.report.recount.logs import recount_log
-from datpo.report.recount.scores import Recount, Scored, read_scored, recount_sampling, recount_score
+from datpo.report.recount.scores import Recount, Scored, read_scored, recount_ahead, recount_sampling, recount_score
 from datpo.report.recount.trees import read_grown, recount_trees
 
 Written = Mapping[str, str]  # a row of a table, by column
@@ -104,7 +104,12 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
 
     def of_study(row: Written) -> Recount:
         if row["column"] in METRICS:
-            return recount_score(scored(row), row["column"], int(row["k"]) if row["k"] else None)
+            k = int(row["k"]) if row["k"] else None
+            counted = recount_score(scored(row), row["column"], k)
+            if not row.get("against"):
+                return counted
+            ahead = recount_ahead(scored(row), scored(_row_against(row, rows)), row["column"], k)
+            return counted._replace(numbers={**counted.numbers, **ahead})
         for log in files(row):
             _check_run(row, log, log.resolve().parts[-5:-2])
         return recount_log(files(row), row["column"])
@@ -137,6 +142,15 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
 def _check_run(row: Written, file: Path, found: Sequence[str]) -> None:
     if list(found) != [row[key] for key in RUN]:
         raise InputError(f"{file}: of the run {'/'.join(found)}, not the row's")
+
+
+def _row_against(row: Written, rows: Sequence[Written]) -> Written:
+    """The row that a variant's is held against."""
+    same = ("model", "benchmark", "column")
+    for other in rows:
+        if other["label"] == row["against"] and all(other[key] == row[key] for key in same):
+            return other
+    raise InputError(f"against {row['against']!r}, of which there is no such row")
 
 
 def _found(table: Path, name: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from datpo.report.accounts import account
-from datpo.report.notes import SCORES, other_scale, sample_notes, uneven_budgets
+from datpo.report.notes import MARKS, SCORES, UNMARKED, other_scale, sample_notes, uneven_budgets
 from datpo.report.runs import Results, Run, benchmark_label
 from datpo.report.studies.published import Published
 from datpo.report.studies.study import Study
@@ -26,15 +26,24 @@ TOKENS = (
 )
 
 
+PAIRED = "Differences of variants to the run they vary are paired by problem, seeds averaged."
+
+
 def study_notes(
-    study: Study, results: Results | None, training: Mapping[Run, Sequence[Training]], published: Published
+    study: Study,
+    results: Results | None,
+    training: Mapping[Run, Sequence[Training]],
+    published: Published,
+    *,
+    marked: bool,
 ) -> list[str]:
-    """The notes of a study's table, one paragraph each, as plain text."""
+    """The notes of a study's table, one paragraph each, as plain text; `marked` if some number is the best."""
     notes = [_scale(study, results, published)]
     if results is not None:
         notes += [*sample_notes(results), *_other_benchmarks(results, published)]
     notes.append(_seeds(study, results))
-    notes += SCORES if results is not None else ()
+    if results is not None:
+        notes += [*SCORES, MARKS if marked else UNMARKED, *([PAIRED] if study.against else [])]
     notes += [MAJORITY] if "maj" in study.columns else []
     notes += [WALL_TIME] if any(column.startswith(("hours", "seconds")) for column in study.columns) else []
     return [*notes, *_budgets(study, training)]

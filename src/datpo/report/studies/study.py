@@ -24,6 +24,7 @@ STUDY: Kinds = {
     "columns": list_of(one_of(*SCORE_COLUMNS, *LOG_COLUMNS)),
     "checkpoints": map_of(list_of(whole(1))),
     "rows": list_of(OBJECT),
+    "against": or_null(NAME),
 }
 ROW: Kinds = {
     "label": or_null(NAME),
@@ -68,6 +69,7 @@ class Study:
         columns: what its table shows, each one of `SCORE_COLUMNS` or `LOG_COLUMNS`.
         checkpoints: by unit (`tokens`, ...) the amounts after which checkpoints are evaluated too.
         rows: in the table's order.
+        against: the row that the others are variants of, if there is one.
     """
 
     study: str
@@ -78,6 +80,7 @@ class Study:
     columns: tuple[str, ...]
     checkpoints: Mapping[str, tuple[int, ...]]
     rows: tuple[Row, ...]
+    against: Row | None
 
     @property
     def amounts(self) -> list[str]:
@@ -100,7 +103,8 @@ def load_study(path: Path) -> Study:
     """Read the settings of a study.
 
     Raises:
-        InputError: a missing key, a value of the wrong kind, no rows or models, or two rows of one run or label.
+        InputError: a missing key, a value of the wrong kind, no rows or models, two rows of one run or label, or no row
+            of the run that the others are held against.
     """
     settings = read_settings(path)
     check_kinds(str(path), settings, STUDY)
@@ -112,6 +116,9 @@ def load_study(path: Path) -> Study:
     for what, names in (("run", [(row.method, row.run) for row in rows]), ("label", [row.label for row in rows])):
         if twice := [name for index, name in enumerate(names) if name in names[:index]]:
             raise InputError(f"{path}: two rows have the {what} {twice[0]!r}; a table shows each once")
+    against = [row for row in rows if row.run == settings["against"]]
+    if settings["against"] and not against:
+        raise InputError(f"{path}: 'against' is {settings['against']!r}, a run that no row shows")
     return Study(
         study=settings["study"],
         scale=settings["scale"],
@@ -121,6 +128,7 @@ def load_study(path: Path) -> Study:
         columns=tuple(settings["columns"]),
         checkpoints={unit: tuple(amounts) for unit, amounts in settings["checkpoints"].items()},
         rows=rows,
+        against=against[0] if against else None,
     )
 
 

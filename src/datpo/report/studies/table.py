@@ -14,9 +14,10 @@ import pandas as pd
 from datpo.core.errors import InputError
 from datpo.evaluate.bootstrap import Interval
 from datpo.report.accounts import account
+from datpo.report.notes import DIFFERENCES_HEADING
 from datpo.report.runs import Results, Run, benchmark_label
-from datpo.report.scores import Column, Metric, Score, column_k, scores
-from datpo.report.sheet import Cell, Content, Part, write_sheet, write_text
+from datpo.report.scores import Column, Metric, Score, column_k, difference, scores
+from datpo.report.sheet import Cell, Content, Gap, Part, write_sheet, write_text
 from datpo.report.studies.data import study_results, study_training
 from datpo.report.studies.notes import study_notes
 from datpo.report.studies.published import AVERAGE, TITLES, Published, load_published
@@ -35,6 +36,8 @@ LOG_TITLES = {
     "seconds_step": (STEP, "whole step"),
 }
 SCORE_DIGITS = 1
+AHEAD = ("ahead", "ahead_low", "ahead_high")
+NO_INTERVAL = Interval(math.nan, math.nan, math.nan)
 LOG_DIGITS = {"tokens_per_question": 1, "leaves": 1, "hours": 1}  # the rest: 2, as in the paper
 MOST_DIGITS = 4
 
@@ -47,12 +50,13 @@ class Heading(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A number of the table, and the files it was counted from."""
+    """A number of the table, by how much it is ahead of the row it is a variant of, and the files behind it."""
 
     row: Row
     run: Run
     heading: Heading
     score: Score
+    ahead: Interval | None
     paper: float | None
     n: str
     k: int | None
@@ -88,6 +92,13 @@ class StudyTable:
         if heading.benchmark == AVERAGE and not self.published.averages_over(self.study.benchmarks):
             return None
         return self.published.value(run.model, label, heading.benchmark, heading.column)
+
+    def ahead(self, run: Run, heading: Heading) -> Interval | None:
+        """By how much a score is above that of the row it is a variant of, in points, paired by problem."""
+        against = self.study.against
+        if self.results is None or against is None or run == against.of(run.model):
+            return None
+        return difference(self.results, run, against.of(run.model), score_column(heading))
 
     def title(self, heading: Heading) -> tuple[str, str]:
         """The heading of a column: benchmark, and metric with its k; or what it says of the training."""
@@ -126,8 +137,14 @@ def study_table(study: Path, metrics: list[Path], logs: list[Path], published: P
     write_sheet(
         out / name,
         title,
-        [_part(table, entries)],
-        study_notes(table.study, table.results, table.training, table.published),
+        [_scores_part(table, entries), *_ahead_parts(table, entries)],
+        study_notes(
+            table.study,
+            table.results,
+            table.training,
+            table.published,
+            marked=any(entry.score.mark for entry in entries),
+        ),
     )
 
 
@@ -164,11 +181,13 @@ def _entries(table: StudyTable) -> list[Entry]:
                 if heading.benchmark is not None and table.results is not None:
                     column = score_column(heading)
                     made = _made(table.results, run, column)
-                    entries.append(Entry(row, run, heading, found[run, column], paper, *made))
+                    ahead = table.ahead(run, heading)
+                    entries.append(Entry(row, run, heading, found[run, column], ahead, paper, *made))
                 elif row.trained:
                     logs = table.training[run]
                     files = [log.path for log in logs]
-                    entries.append(Entry(row, run, heading, log_score(logs, heading.column), paper, "", None, files))
+                    score = log_score(logs, heading.column)
+                    entries.append(Entry(row, run, heading, score, None, paper, "", None, files))
     return entries
 
 
@@ -184,7 +203,7 @@ def log_score(logs: Sequence[Training], column: str) -> Score:
     """The mean over seeds of what a training took, and its spread; of one training there is no interval."""
     seeds = [_of_training(log, column) for log in logs]
     spread = float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
-    return Score(Interval(float(np.mean(seeds)), math.nan, math.nan), spread)
+    return Score(NO_INTERVAL._replace(value=float(np.mean(seeds))), spread)
 
 
 def _of_training(log: Training, column: str) -> float:
@@ -202,6 +221,7 @@ def _of_training(log: Training, column: str) -> float:
 
 def _tidy(table: StudyTable, entries: Sequence[Entry]) -> pd.DataFrame:
     """One row a number."""
+    against = table.study.against.label if table.study.against else ""
     return pd.DataFrame(
         {
             "study": table.study.study,
@@ -217,6 +237,8 @@ def _tidy(table: StudyTable, entries: Sequence[Entry]) -> pd.DataFrame:
             **dict(zip(Interval._fields, (round(value, 4) for value in entry.score.interval), strict=True)),
             "seed_sd": None if entry.score.spread is None else round(entry.score.spread, 4),
             "mark": entry.score.mark,
+            "against": against if entry.ahead else "",
+            **dict(zip(AHEAD, (round(value, 4) for value in entry.ahead or NO_INTERVAL), strict=True)),
             "paper": entry.paper,
             "difference": None if entry.paper is None else round(entry.score.interval.value - entry.paper, 4),
             "files": " ".join(map(str, entry.files)),
@@ -225,7 +247,7 @@ def _tidy(table: StudyTable, entries: Sequence[Entry]) -> pd.DataFrame:
     )
 
 
-def _part(table: StudyTable, entries: Sequence[Entry]) -> Part:
+def _scores_part(table: StudyTable, entries: Sequence[Entry]) -> Part:
     digits = {heading: _digits(heading, entries) for heading in table.headings}
     cells = {(entry.run, entry.heading): Cell(entry.score, entry.paper, digits[entry.heading]) for entry in entries}
     rows: list[list[Content]] = [
@@ -234,6 +256,21 @@ def _part(table: StudyTable, entries: Sequence[Entry]) -> Part:
         for row in table.study.rows
     ]
     return Part("", [("", "model"), ("", "run"), *map(table.title, table.headings)], rows)
+
+
+def _ahead_parts(table: StudyTable, entries: Sequence[Entry]) -> list[Part]:
+    """The paired differences to the row that the others are variants of, if there is one."""
+    against, headings = table.study.against, [heading for heading in table.headings if heading.benchmark is not None]
+    if against is None or not headings:
+        return []
+    gaps = {(entry.run, entry.heading): Gap(entry.ahead, SCORE_DIGITS) for entry in entries if entry.ahead}
+    rows: list[list[Content]] = [
+        [model, f"{row.label} − {against.label}", *(gaps[row.of(model), heading] for heading in headings)]
+        for model in table.study.models
+        for row in table.study.rows
+        if row != against
+    ]
+    return [Part(DIFFERENCES_HEADING, [("", "model"), ("", "run"), *map(table.title, headings)], rows)]
 
 
 def _digits(heading: Heading, entries: Sequence[Entry]) -> int:
