@@ -236,28 +236,6 @@ include: "cluster.smk"
 LEARN = str(ROOT / "envs" / ("learn_cuda.yaml" if config["jobs"]["gpus"] else "learn.yaml"))
 
 
-# With several durations the checkpoint that first had spent each is evaluated too.
-BUDGETS = [
-    unit
-    for unit in DURATIONS
-    if all(
-        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
-        for run in config["runs"].values()
-    )
-]
-
-
-def tables_at(kind: str):
-    """The tables at equal budgets; asking for them where there can be none is a mistake."""
-
-    def paths(wildcards) -> list[str]:
-        if not BUDGETS:
-            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
-        return expand(rules.write_table2_at.output[kind], unit=BUDGETS)
-
-    return paths
-
-
 SETS = ["train", "validation", *map(set_of, config["benchmarks"])]
 
 # Where along a training checkpoints may be evaluated.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +14,11 @@ from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn import functional
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers.utils import GENERATION_CONFIG_NAME
 from transformers.utils.logging import disable_progress_bar
 
 from datpo.core.errors import InputError
+from datpo.core.files import read_text
 from datpo.core.tree import Ints
 from datpo.learn.attention import Attend, ChainAttention
 from datpo.learn.flex import FlexTreeAttention
@@ -143,6 +146,9 @@ def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Polic
     if not (folder / "config.json").exists():
         raise InputError(f"{folder}: no checkpoint here (config.json is missing)")
     try:
+        # the tokens that end a response stand there; transformers would pass over a damaged file
+        if (folder / GENERATION_CONFIG_NAME).exists():
+            json.loads(read_text(folder / GENERATION_CONFIG_NAME))
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, attn_implementation="datpo", local_files_only=True
         )

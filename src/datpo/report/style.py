@@ -198,8 +198,8 @@ def name_rows(panel: Any, names: Sequence[str]) -> None:
 
 
 def from_zero(panel: Any, least: float) -> None:
-    """Let an axis of what cannot be negative begin at zero, and span at least so much."""
-    panel.set_ylim(bottom=0, top=max(least, panel.get_ylim()[1]))
+    """Let an axis of what cannot be negative begin at zero, span at least so much, and end above the highest marker."""
+    panel.set_ylim(bottom=0, top=max(least, panel.get_ylim()[1], 1.05 * panel.dataLim.y1))
 
 
 def _reach(values: Any, low: Any, high: Any) -> Any:

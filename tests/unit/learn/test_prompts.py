@@ -201,9 +201,10 @@ def test_rollouts_end_at_the_stop_tokens_of_samples(base_checkpoint, easy_proble
     assert short < usual / 1.5
 
 
-def test_a_cut_off_checkpoint_is_refused(base_checkpoint, tmp_path):
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "generation_config.json", "tokenizer.json"])
+def test_a_cut_off_checkpoint_is_refused(base_checkpoint, tmp_path, name):
     shutil.copytree(base_checkpoint, tmp_path / "cut")
-    file = tmp_path / "cut/model.safetensors"
+    file = tmp_path / "cut" / name
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(InputError, match="not a whole checkpoint"):
         load_policy(tmp_path / "cut")
