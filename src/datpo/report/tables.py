@@ -153,8 +153,9 @@ def _score_fields(table: Table, run: Run, column: Column) -> dict[str, object]:
 
 
 def _long(table: Table) -> pd.DataFrame:
-    """One row a difference, in percentage points."""
+    """One row a difference, in percentage points, with the metrics files of both runs."""
     header = [*("model", "method", "run", "label", "against"), *("benchmark", "metric", "k"), *Interval._fields]
+    header += ["files", "files_against"]
     rows = [
         [
             *asdict(found.run).values(),
@@ -164,10 +165,16 @@ def _long(table: Table) -> pd.DataFrame:
             found.metric,
             column_k(table.results, (found.benchmark, found.metric)) or "",
             *(round(value, 2) for value in found.interval),
+            *(_files(table.results, run, found.benchmark) for run in (found.run, found.against)),
         ]
         for found in table.differences
     ]
     return pd.DataFrame(rows, columns=header).rename(columns={"value": "difference"})
+
+
+def _files(results: Results, run: Run, benchmark: str | None) -> str:
+    named = results.benchmarks if benchmark is None else [benchmark]
+    return " ".join(str(result.path) for name in named for result in results.of(run, name))
 
 
 def _score_rows(table: Table) -> Rows:

@@ -317,7 +317,7 @@ def test_a_row_is_one_of_the_table(results, word):
 def test_other_tables_are_refused(results, text):
     table = results.table("table2")
     table.write_text(text)
-    with pytest.raises(InputError, match="give table1, table3 to table14 or table2_scores"):
+    with pytest.raises(InputError, match="give table1, table3 to table14, table2_scores or table2_differences"):
         list(trace(table, []))
 
 
@@ -468,6 +468,34 @@ def test_what_stands_beside_a_score_of_table_2_is_traced_too(trained, column, wo
     rows[7][column] = word
     write_table(table, rows)
     assert told in problem_of(table, 8)
+
+
+def differences_of(trained):
+    return main_table(trained).with_name("table2_differences.csv")
+
+
+def test_every_paired_difference_of_table_2_is_traced(trained):
+    found = list(trace(differences_of(trained), []))
+    assert len(found) == 2 * 2 * 2  # two runs − Base, on `moves` and on all, avg and pass
+    assert all(row["agrees"] for row in found)
+    assert found[0]["number"] == "table2: avg@4 on moves of DATPO (a) − Base, small"
+    assert found[0]["counted"].keys() == {"difference", "low", "high"}
+
+
+@pytest.mark.parametrize(
+    ("column", "word", "told"),
+    [
+        ("low", "-99.5", "low is -99.5, counted"),
+        ("against", "GRPO", "of the run small/base/base, not GRPO"),
+        ("files_against", "", "the row names no file"),
+    ],
+)
+def test_a_paired_difference_of_other_files_is_named(trained, column, word, told):
+    table = differences_of(trained)
+    rows = list(csv.DictReader(table.open()))
+    rows[1][column] = word
+    write_table(table, rows)
+    assert told in problem_of(table, 2)
 
 
 def study_of(trained):

@@ -114,12 +114,25 @@ def recount_score(scored: Sequence[Scored], metric: str, k: int | None) -> Recou
     )
 
 
-def recount_ahead(scored: Sequence[Scored], against: Sequence[Scored], metric: str, k: int | None) -> Numbers:
-    """By how many points a score is above another on the same problems, with the 95 % interval of the difference."""
+def recount_difference(
+    scored: Sequence[Scored], against: Sequence[Scored], metric: str, k: int | None, *, pooled: bool
+) -> Recount:
+    """By how many points a score is above another on the same problems, with its 95 % interval.
+
+    Several benchmarks weigh the same, or, `pooled`, each of their problems does.
+    """
     ours, theirs = (_percent(each, metric, k) for each in (scored, against))
     apart = [np.mean(ours[name], axis=0) - np.mean(theirs[name], axis=0) for name in ours]
+    if pooled:
+        apart = [np.concatenate(apart)]
     low, high = interval(apart, *_bootstrap(scored))
-    return {"ahead": fmean(float(apart_P.mean()) for apart_P in apart), "ahead_low": low, "ahead_high": high}
+    both = [*scored, *against]
+    return Recount(
+        {"difference": fmean(float(apart_P.mean()) for apart_P in apart), "low": low, "high": high},
+        f"{_how(both, metric, k)}; the difference of each problem",
+        [file for each in both for file in each.files],
+        sum(each.rows for each in both),
+    )
 
 
 def _percent(scored: Sequence[Scored], metric: str, k: int | None) -> dict[str, list[Floats]]:

@@ -18,8 +18,16 @@ from datpo.core.errors import InputError
 from datpo.core.files import Row, read_text
 from datpo.core.kinds import Kinds, check_kinds, whole
 from datpo.report.recount.logs import recount_log
-from datpo.report.recount.scores import Recount, Scored, read_scored, recount_ahead, recount_sampling, recount_score
+from datpo.report.recount.scores import (
+    Recount,
+    Scored,
+    read_scored,
+    recount_difference,
+    recount_sampling,
+    recount_score,
+)
 from datpo.report.recount.trees import read_grown, recount_trees
+from datpo.report.runs import Run
 
 Written = Mapping[str, str]  # a row of a table, by column
 Recounter = Callable[[Written], Recount]
@@ -28,11 +36,13 @@ Recounter = Callable[[Written], Recount]
 RUN = ("model", "method", "run")
 STUDY = ("study", *RUN, "label", "benchmark", "column", "k", "value", "files")
 SCORES = (*RUN, "label", "benchmark", "metric", "k", "value", "samples_sha256", "checkpoint", "files")
+DIFFERENCES = (*RUN, "label", "against", "benchmark", "metric", "k", "difference", "files", "files_against")
 FORKS = ("table", "model", "benchmark", "rule", "structure", "measure", "value")
-PLACES = {STUDY: 4, SCORES: 2, FORKS: 5}
+PLACES = {STUDY: 4, SCORES: 2, DIFFERENCES: 2, FORKS: 5}
 FEWER = {"forks": 2, "leaves": 2, "tokens": 2}
 METRICS = ("avg", "pass", "maj")
-AVERAGE = "Average"  # of several benchmarks
+AHEAD = ("ahead", "ahead_low", "ahead_high")  # of a row of a study beside the one it varies
+AVERAGE, ALL = "Average", "all"  # of several benchmarks; problems of all of them
 BOOTSTRAP: Kinds = {"bootstrap": whole(1), "seed": whole()}
 LISTED = 5  # rows of an error
 
@@ -45,7 +55,7 @@ def trace(table: Path, /, row: list[str]) -> Iterator[Row]:
     counted one, to its last digit. If not, or if a raw file cannot be read, `problem` says what is wrong.
 
     Args:
-        table: a CSV below `results/SCALE/tables`: table1, table3 to table14, or table2_scores.
+        table: a CSV below `results/SCALE/tables`: table1, table3 to table14, table2_scores or table2_differences.
         row: the number of a row; several if repeated, all if there is none.
 
     Raises:
@@ -71,8 +81,8 @@ def _read(table: Path) -> tuple[tuple[str, ...], list[Written]]:
     kinds = [columns for columns in PLACES if rows and set(columns) <= set(rows[0])]
     if not kinds:
         raise InputError(
-            f"{table}: no rows that say what they were counted from; give table1, table3 to table14 or table2_scores, "
-            "as CSV, from results/SCALE/tables"
+            f"{table}: no rows that say what they were counted from; give table1, table3 to table14, table2_scores or "
+            "table2_differences, as CSV, from results/SCALE/tables"
         )
     return kinds[0], rows
 
@@ -88,17 +98,21 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
     """What counts a row of this table anew; it reads each file once."""
     read, grown = cache(read_scored), cache(read_grown)
 
-    def files(row: Written) -> list[Path]:
-        if not row["files"]:
+    def files(row: Written, column: str = "files") -> list[Path]:
+        if not row[column]:
             raise InputError("the row names no file")
-        return [_found(table, name) for name in row["files"].split(" ")]
+        return [_found(table, name) for name in row[column].split(" ")]
 
-    def scored(row: Written) -> list[Scored]:
-        found = {file: read(file) for file in files(row)}
+    def scored(row: Written, column: str = "files") -> list[Scored]:
+        found = {file: read(file) for file in files(row, column)}
         for file, each in found.items():
             header = each.document["header"]
-            _check_run(row, file, [header[key] for key in RUN])
-            if row["benchmark"] not in (header["benchmark"], AVERAGE):
+            run = [header[key] for key in RUN]
+            if column == "files":
+                _check_run(row, file, run)
+            elif Run(*run).label != row["against"]:
+                raise InputError(f"{file}: of the run {'/'.join(run)}, not {row['against']}")
+            if row["benchmark"] not in (header["benchmark"], AVERAGE, ALL):
                 raise InputError(f"{file}: of benchmark {header['benchmark']!r}, not the row's")
         return list(found.values())
 
@@ -108,8 +122,9 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
             counted = recount_score(scored(row), row["column"], k)
             if not row.get("against"):
                 return counted
-            ahead = recount_ahead(scored(row), scored(_row_against(row, rows)), row["column"], k)
-            return counted._replace(numbers={**counted.numbers, **ahead})
+            other = scored(_row_against(row, rows))
+            ahead = recount_difference(scored(row), other, row["column"], k, pooled=False).numbers
+            return counted._replace(numbers={**counted.numbers, **dict(zip(AHEAD, ahead.values(), strict=True))})
         for log in files(row):
             _check_run(row, log, log.resolve().parts[-5:-2])
         return recount_log(files(row), row["column"])
@@ -122,6 +137,11 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
         counted = recount_score(found, row["metric"], int(row["k"]))
         sampled = recount_sampling(found, row["metric"], int(row["k"]))
         return counted._replace(numbers={**counted.numbers, **sampled})
+
+    def of_differences(row: Written) -> Recount:
+        k = int(row["k"]) if row["k"] else None
+        other = scored(row, "files_against")
+        return recount_difference(scored(row), other, row["metric"], k, pooled=row["benchmark"] == ALL)
 
     def of_forks(row: Written) -> Recount:
         folder = table.resolve().parents[1]
@@ -136,7 +156,7 @@ def _recounter(table: Path, columns: tuple[str, ...], rows: Sequence[Written]) -
             (settings["bootstrap"], settings["seed"]),
         )
 
-    return {STUDY: of_study, SCORES: of_scores, FORKS: of_forks}[columns]
+    return {STUDY: of_study, SCORES: of_scores, DIFFERENCES: of_differences, FORKS: of_forks}[columns]
 
 
 def _check_run(row: Written, file: Path, found: Sequence[str]) -> None:
@@ -170,7 +190,12 @@ def _traced(number: int, columns: tuple[str, ...], row: Written, recount: Recoun
         found = recount(row)
         written = {column: _number(column, row[column]) for column in found.numbers if column in row}
     except (InputError, ValueError) as error:
-        return traced | {"written": row["value"], "counted": None, "agrees": False, "problem": str(error)}
+        return traced | {
+            "written": row["difference" if columns == DIFFERENCES else "value"],
+            "counted": None,
+            "agrees": False,
+            "problem": str(error),
+        }
     counted = {column: None if value is None else round(value, 6) for column, value in found.numbers.items()}
     odd = [
         f"{column} is {value}, counted {counted[column]}"
@@ -188,7 +213,8 @@ def _what(columns: tuple[str, ...], row: Written) -> str:
     name = row["column" if columns == STUDY else "metric"]
     metric = f"{name}@{row['k'] or 'k'} on {row['benchmark']}" if name in METRICS else name
     spent = "" if row.get("at", "end") == "end" else f" at equal {row['at']}"
-    return f"{row.get('study', 'table2')}: {metric} of {row['label']}{spent}, {row['model']}"
+    of = f"{row['label']} − {row['against']}" if columns == DIFFERENCES else row["label"]
+    return f"{row.get('study', 'table2')}: {metric} of {of}{spent}, {row['model']}"
 
 
 def _number(column: str, text: str) -> float | None:
