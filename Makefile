@@ -45,12 +45,14 @@ checks: setup
 	$(IN) PYTHONPATH=src lint-imports
 	$(IN) snakemake --lint
 
-test: checks
-	$(IN) python -m pytest -n $(CORES) --dist loadgroup -m "not slow"
+# One test more at a time than there are cores: those on Slurm mostly wait.
+PYTEST := python -m pytest -n $$(($(CORES) + 1)) --dist loadgroup
 
-# One more at a time than there are cores: those on Slurm mostly wait.
+test: checks
+	$(IN) $(PYTEST) -m "not slow"
+
 test-slow: setup test-vllm
-	$(IN) python -m pytest -n $$(($(CORES) + 1)) --dist loadgroup -m slow
+	$(IN) $(PYTEST) -m slow
 
 # vLLM's build for a CPU, in an environment of its own whose pins name all there is.
 VLLM := .venv-vllm

@@ -45,13 +45,17 @@ if "figure1" in THERE and not ends_together(config, "figure1", "updates"):
     SHOWN.pop("figure1_updates")
 
 
-# What ended jobs could have gone on from: each job drops that of those before it.
+# What ended jobs could have gone on from and no job has dropped whose input they made.
+onstart:
+    drop_accepted(SPENT)
+
+
 onsuccess:
-    drop_noted()
+    drop_accepted(SPENT)
 
 
 onerror:
-    drop_noted()
+    drop_accepted(SPENT)
 
 
 rule all:

@@ -1,26 +1,5 @@
 # The main table where trainings had spent equally much: so many steps, tokens or updates.
 
-# With several durations the checkpoint that first had spent each is evaluated too.
-BUDGETS = [
-    unit
-    for unit in DURATIONS
-    if all(
-        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
-        for run in config["runs"].values()
-    )
-]
-
-
-def tables_at(kind: str):
-    """The tables at equal budgets; asking for them where there can be none is a mistake."""
-
-    def paths(wildcards) -> list[str]:
-        if not BUDGETS:
-            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
-        return expand(rules.write_table2_at.output[kind], unit=BUDGETS)
-
-    return paths
-
 
 # The same table, of checkpoints that have spent equally many steps, tokens or updates.
 use rule write_table2 as write_table2_at with:

@@ -44,7 +44,7 @@ from datpo.config_studies import (
     study_settings,
 )
 from datpo.core.errors import InputError
-from datpo.core.spent import drop_noted
+from datpo.core.spent import NOTES, drop_accepted
 from datpo.data.packages import INSTALLED
 from datpo.methods import load as load_method
 
@@ -118,7 +118,8 @@ BENCHMARKS = benchmarks_of(config, "table2")
 
 # In a job without a conda environment `python` is the one that runs Snakemake, activated or not.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
-shell.prefix(f"export PYTHONPATH='{ROOT}/src'; source '{ROOT}/workflow/job.sh'; ")
+SPENT = Path(".snakemake/spent")
+shell.prefix(f"export PYTHONPATH='{ROOT}/src' {NOTES}={SPENT}; source '{ROOT}/workflow/job.sh'; ")
 
 
 CAPTIONS = yaml.safe_load((ROOT / "workflow/report/captions.yaml").read_text(encoding="utf-8"))
@@ -234,6 +235,28 @@ include: "cluster.smk"
 # The environment of such a job. The settings choose its build of torch: environments are often made on a login node,
 # which has no GPU to be found.
 LEARN = str(ROOT / "envs" / ("learn_cuda.yaml" if config["jobs"]["gpus"] else "learn.yaml"))
+
+
+# With several durations the checkpoint that first had spent each is evaluated too.
+BUDGETS = [
+    unit
+    for unit in DURATIONS
+    if all(
+        unit in run["train"]["duration"] and len(run["train"]["duration"]) > 1
+        for run in config["runs"].values()
+    )
+]
+
+
+def tables_at(kind: str):
+    """The tables at equal budgets; asking for them where there can be none is a mistake."""
+
+    def paths(wildcards) -> list[str]:
+        if not BUDGETS:
+            raise InputError("budgets: some run has not several durations; see config/scales/budgets.yaml")
+        return expand(rules.write_table2_at.output[kind], unit=BUDGETS)
+
+    return paths
 
 
 SETS = ["train", "validation", *map(set_of, config["benchmarks"])]

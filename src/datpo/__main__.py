@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 
 from datpo.core.errors import InputError
 from datpo.core.files import Row
-from datpo.core.spent import drop_noted
+from datpo.core.spent import drop_used
 
 # Modules are imported only when their verb is called: most verbs need no torch.
 VERBS = {
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_parser(arguments[0], verb).parse_args(arguments[1:]))
     files = [options.pop(parameter.name) for parameter in _parameters(verb) if _stands_alone(parameter)]
     try:
-        drop_noted()
+        drop_used(_paths([*files, *options.values()]))
         _print_rows(verb(*files, **options) or ())
     except (InputError, OSError) as error:
         print(f"datpo {arguments[0]}: {error}", file=sys.stderr)
@@ -129,6 +129,12 @@ def _parameters(verb: Callable[..., Any]) -> Iterable[inspect.Parameter]:
 
 def _stands_alone(parameter: inspect.Parameter) -> bool:
     return parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+
+
+def _paths(values: Iterable[Any]) -> list[Path]:
+    return [
+        each for value in values for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)
+    ]
 
 
 def _print_rows(rows: Iterable[Row]) -> None:

@@ -94,7 +94,7 @@ def checkpoints_of(config: Settings, name: str) -> dict[str, list[int]]:
 def study_settings(config: Settings, name: str) -> Settings:
     """What a table or figure of a study shows.
 
-    Where one row alone is a run of the experiment, the others are variants that are held against it.
+    Where one row alone is a run of the experiment, the others are held against it.
     """
     study = config["studies"][name]
     untrained = {"method": BASE, "numbers": {}, "train": {}}

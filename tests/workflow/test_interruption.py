@@ -241,6 +241,7 @@ def test_snakemake_may_die_before_it_takes_note_that_a_job_ended(base: Tree, tmp
     drawn = [line for line in lines(tree.root / "done.txt") if line.startswith("sample ")]
     assert len(drawn) == len(set(drawn)) == 10
     assert not any((tree.root / BASE / "work/moves-easy").iterdir())
+    assert not any((tree.root / ".snakemake/spent").iterdir())
 
 
 @pytest.mark.slow

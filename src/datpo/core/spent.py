@@ -1,60 +1,105 @@
 """What a job goes on from, and when that may go.
 
-Between the end of a job and Snakemake's note of it, Snakemake can die. The next one then deletes what the job published
-and asks for it again, and it is made from what the job had gone on from, if that is still there.
+Between the end of a job and Snakemake's note of it, Snakemake can die, or find fault with the job. It then deletes what
+the job published and asks for it again, and it is made from what the job had gone on from, if that is still there. So
+that stays until Snakemake has accepted what was published: until a job is asked for that works with it, or Snakemake
+itself starts or ends and holds it for whole.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
+import os
 import shutil
+import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
 
-from datpo.core.files import read_json, write_json
+from datpo.core.files import write_json
 
-# Below the folder in which Snakemake runs, and so do its jobs.
-BEGUN = Path(".snakemake/incomplete")  # Snakemake's: a file for each output, from the start of its job to that note
-SPENT = Path(".snakemake/spent")  # ours: a file for each output that a job has published, with what may go then
+NOTES = "DATPO_SPENT"  # names the folder of notes in jobs that Snakemake asked for (rules/common.smk)
+BEGUN = Path(".snakemake/incomplete")  # Snakemake's: a file for each output that it does not hold for whole
 
 
 def drop_spent(paths: Iterable[Path], out: Path) -> None:
-    """Remove files and folders that the job which has just published `out`, its last output, would have gone on from.
+    """Remove files and folders that the job which has just published `out` would have gone on from.
 
-    Where Snakemake asked for it, they stay until it has taken note that `out` is there: see `drop_noted`.
+    Where Snakemake asked for the job they stay, and a note of them, until it has accepted `out`.
     """
-    spent = [str(path) for path in paths]
-    if _is_begun(out):
-        name = hashlib.sha256(str(out).encode()).hexdigest()[:16]
-        write_json(SPENT / f"{name}.json", {"out": str(out), "spent": spent})
-    else:
+    spent = list(paths)
+    if not os.environ.get(NOTES):
         _remove(spent)
+        return
+    try:
+        write_json(_note(out), {"out": str(out), "spent": [str(path) for path in spent]})
+    except OSError as error:  # no reason to fail: all is published
+        print(f"{error}; nobody will remove {', '.join(map(str, spent))}", file=sys.stderr)
 
 
-def drop_noted() -> None:
-    """Remove what ended jobs would have gone on from, where Snakemake has by now taken note of what they published."""
-    for file in SPENT.glob("*.json"):
-        if not file.exists():  # another job was faster
-            continue
-        ended = read_json(file)
-        if Path(ended["out"]).exists() and not _is_begun(Path(ended["out"])):
-            _remove(ended["spent"])
-            file.unlink(missing_ok=True)
+def drop_used(inputs: Iterable[Path]) -> None:
+    """Remove what the jobs behind a job's inputs would have gone on from.
+
+    Of the paths that a job is given, its inputs are those that exist: Snakemake deletes old outputs before it starts.
+    """
+    if not os.environ.get(NOTES):
+        return
+    for path in inputs:
+        for out in (path, path.parent):  # a checkpoint on the way lies in the folder of the last one
+            if out.exists():
+                _drop(_note(out))
 
 
-def _is_begun(out: Path) -> bool:
-    """Whether Snakemake has asked for an output and not yet taken note that it is there.
+def drop_accepted(notes: Path) -> None:
+    """Remove what ended jobs would have gone on from, of all whose outputs Snakemake holds for whole.
+
+    To be asked where Snakemake starts or ends: while it runs, what it has begun and what has failed is not told apart.
+    """
+    if not BEGUN.exists():  # it keeps its books elsewhere
+        return
+    for note in notes.glob("*.json"):
+        out, _ = _read(note)
+        if out and Path(out).exists() and not _is_begun(out):
+            _drop(note)
+
+
+def _note(out: Path) -> Path:
+    return Path(os.environ[NOTES]) / f"{hashlib.sha256(str(out).encode()).hexdigest()[:16]}.json"
+
+
+def _read(note: Path) -> tuple[str, list[Path]]:
+    """An output, and what it was made from; nothing where there is no note, or none that can be read."""
+    try:
+        content = json.loads(note.read_text(encoding="utf-8"))
+        return content["out"], [Path(path) for path in content["spent"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "", []
+
+
+def _drop(note: Path) -> None:
+    out, spent = _read(note)
+    if out and _remove(spent):
+        note.unlink(missing_ok=True)
+
+
+def _remove(paths: Iterable[Path]) -> bool:
+    """Whether all of it is gone; another job may be removing it too."""
+    paths = list(paths)
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return not any(path.exists() for path in paths)
+
+
+def _is_begun(out: str) -> bool:
+    """Whether Snakemake has asked for an output and does not hold it for whole.
 
     It names a file after each, in base64; what is too long for one name goes on in folders whose names begin with "@".
     """
     begun = ("".join(part.removeprefix("@") for part in file.relative_to(BEGUN).parts) for file in BEGUN.rglob("*"))
-    return urlsafe_b64encode(str(out).encode()).decode() in begun
-
-
-def _remove(paths: Iterable[str]) -> None:
-    for path in map(Path, paths):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)  # another job may be at it
-        else:
-            path.unlink(missing_ok=True)
+    return urlsafe_b64encode(out.encode()).decode() in begun

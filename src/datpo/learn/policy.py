@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +13,11 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 from torch.nn import functional
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedTokenizerFast
 from transformers.utils import GENERATION_CONFIG_NAME
 from transformers.utils.logging import disable_progress_bar
 
 from datpo.core.errors import InputError
-from datpo.core.files import read_text
 from datpo.core.tree import Ints
 from datpo.learn.attention import Attend, ChainAttention
 from datpo.learn.flex import FlexTreeAttention
@@ -146,15 +145,15 @@ def load_policy(folder: str | Path, dtype: torch.dtype = torch.float32) -> Polic
     if not (folder / "config.json").exists():
         raise InputError(f"{folder}: no checkpoint here (config.json is missing)")
     try:
-        # the tokens that end a response stand there; transformers would pass over a damaged file
-        if (folder / GENERATION_CONFIG_NAME).exists():
-            json.loads(read_text(folder / GENERATION_CONFIG_NAME))
+        # the tokens that end a response stand there; loading the model passes over a damaged file
+        if GENERATION_CONFIG_NAME in os.listdir(folder):
+            GenerationConfig.from_pretrained(folder, local_files_only=True)
         model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=dtype, attn_implementation="datpo", local_files_only=True
         )
         # AutoTokenizer would put the splitting rules of the model family over those of the file
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, TypeError, RecursionError, SafetensorError) as error:
         raise InputError(f"{folder}: not a whole checkpoint ({error})") from error
     return Policy(model.eval(), tokenizer)
 

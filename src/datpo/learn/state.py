@@ -103,7 +103,7 @@ def load_state(folder: Path, model: torch.nn.Module, optimizer: torch.optim.Opti
 
 
 def forget_states(folder: Path, out: Path) -> None:
-    """Drop what a run needs to go on, once all it was to give is published; `out` is the last of that."""
+    """Drop what a run needs to go on, once all it was to give is published, its checkpoint as `out`."""
     drop_spent([*_states(folder), *_unfinished(folder), *folder.glob(REACHED)], out)
 
 

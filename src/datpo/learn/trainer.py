@@ -70,7 +70,7 @@ def train(config: Path, problems: Path, validation: list[Path], model: Path, wor
         for checkpoint in sorted((folder / REACHED).glob("*")):
             shutil.copytree(checkpoint, target / checkpoint.name)
     training_log.publish(log)
-    forget_states(folder, log)  # asked to train again (--forcerun), it does
+    forget_states(folder, out)  # asked to train again (--forcerun), it does
 
 
 def steps(run: Run, state: RunState, stop: Stop) -> Iterator[tuple[dict[str, Any], bool]]:

@@ -126,6 +126,7 @@ def seed_values(results: Results, run: Run, benchmark: str, metric: Metric) -> l
 
 def values_by_problem(result: Result, metric: Metric, k: int) -> dict[str, float]:
     """The score of one seed by problem, as a fraction, problems in ascending order of id."""
+    values: Mapping[str, float]
     if metric == "maj":
         values = {str(row["problem"]): float(row["maj"][str(k)]) for row in result.document["per_problem"]}
     else:

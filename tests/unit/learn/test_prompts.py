@@ -208,3 +208,12 @@ def test_a_cut_off_checkpoint_is_refused(base_checkpoint, tmp_path, name):
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(InputError, match="not a whole checkpoint"):
         load_policy(tmp_path / "cut")
+
+
+@pytest.mark.parametrize("content", ["[]", "null", '\ufeff{"eos_token_id": [0, 5]}', "[" * 100_000])
+def test_a_generation_config_that_would_be_passed_over_is_refused(base_checkpoint, tmp_path, content):
+    """It names the tokens that end a response."""
+    shutil.copytree(base_checkpoint, tmp_path / "odd")
+    (tmp_path / "odd/generation_config.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match="not a whole checkpoint"):
+        load_policy(tmp_path / "odd")

@@ -179,15 +179,19 @@ def test_an_average_weighs_benchmarks_the_same_and_spreads_over_seeds(results):
         results.add(right(*easy), seed=seed)
         results.add(right(*hard, n=2), seed=seed, benchmark="hard", k=(1, 2))
     files = sorted(results.metrics, key=lambda path: path.stem)  # benchmark by benchmark, each with its seeds
+    each = [scored(results, 0, benchmark=name, files=files) for name in ("moves", "hard")]
     row = scored(results, 48.4375, benchmark="Average", k="", sd=13.2583, files=files)
-    found = next(trace(results.table("table12", row), []))
+    found = next(trace(results.table("table12", row, *each), []))
     # avg of hard: 25 and 50; so 31.25 and 56.25, mean 43.75
     assert found["counted"]["value"] == 43.75
     assert found["counted"]["seed_sd"] == pytest.approx(25 / 2**0.5, abs=1e-6)
     assert (found["raw_rows"], len(found["files"]), found["agrees"]) == (24, 8, False)
     row = scored(results, 0, benchmark="Average", k="", column="pass", files=files)
     # pass@4 of moves: 100 and 100; pass@2 of hard: 50 and 100
-    assert next(trace(results.table("table12", row), []))["counted"]["value"] == 87.5
+    assert next(trace(results.table("table12", row, *each), []))["counted"]["value"] == 87.5
+    row = scored(results, 37.5, benchmark="Average", files=files[:2])
+    told = next(trace(results.table("table12", row, *each), []))["problem"]
+    assert told.endswith("hard.json: of hard, not of benchmark 'Average'")
 
 
 @pytest.mark.parametrize(("missing", "value", "high"), [("exclude", 75, 100), ("wrong", 50, 50)])
@@ -301,7 +305,7 @@ def test_files_are_of_the_run_and_benchmark_of_the_row(results):
     rows += [logged(results, 145.0, "tokens_per_question").replace("small,datpo", "small,grpo")]
     table = results.table("table3", *rows)
     assert "metrics/moves.json: of the run small/datpo/datpo, not the row's" in problem_of(table, 2)
-    assert "metrics/moves.json: of benchmark 'moves', not the row's" in problem_of(table, 3)
+    assert "metrics/moves.json: of moves, not of benchmark 'hard'" in problem_of(table, 3)
     assert "metrics.jsonl: of the run small/datpo/datpo, not the row's" in problem_of(table, 4)
 
 
@@ -486,7 +490,8 @@ def test_every_paired_difference_of_table_2_is_traced(trained):
     ("column", "word", "told"),
     [
         ("low", "-99.5", "low is -99.5, counted"),
-        ("against", "GRPO", "of the run small/base/base, not GRPO"),
+        ("against", "GRPO", "of the run small/base/base, not GRPO of small"),
+        ("benchmark", "maths", "of moves, not of benchmark 'maths'"),
         ("files_against", "", "the row names no file"),
     ],
 )
@@ -515,7 +520,7 @@ def test_every_number_of_a_study_is_traced(trained):
     found = list(trace(study_of(trained), []))
     assert len(found) == 2 * 8
     assert all(row["agrees"] for row in found)
-    assert [row["row"] for row in found if "ahead" in row["counted"]] == [9, 10]  # avg and pass of the variant
+    assert [row["row"] for row in found if row["counted"].get("ahead") is not None] == [9, 10]  # avg and pass of b
 
 
 def test_a_difference_that_was_written_otherwise_is_named(trained):
@@ -526,4 +531,10 @@ def test_a_difference_that_was_written_otherwise_is_named(trained):
     assert "ahead is 99.0, counted" in problem_of(table, 9)
     rows[8] |= {"ahead": "0", "against": "c"}
     write_table(table, rows)
-    assert "against 'c', of which there is no such row" in problem_of(table, 9)
+    assert "against 'c', of which there are 0 other rows" in problem_of(table, 9)
+    rows[8] |= {"ahead": "0", "against": "b"}
+    write_table(table, rows)
+    assert "against 'b', of which there are 0 other rows" in problem_of(table, 9)
+    rows[8] |= {"against": ""}
+    write_table(table, rows)
+    assert "ahead is 0.0, counted None" in problem_of(table, 9)

@@ -120,7 +120,13 @@ def recount_difference(
     """By how many points a score is above another on the same problems, with its 95 % interval.
 
     Several benchmarks weigh the same, or, `pooled`, each of their problems does.
+
+    Raises:
+        InputError: they are of other problems.
     """
+    asked = [{each.document["header"]["benchmark"]: list(each.samples) for each in side} for side in (scored, against)]
+    if asked[0] != asked[1]:
+        raise InputError(f"{scored[0].files[0]}: its problems are not those of {against[0].files[0]}")
     ours, theirs = (_percent(each, metric, k) for each in (scored, against))
     apart = [np.mean(ours[name], axis=0) - np.mean(theirs[name], axis=0) for name in ours]
     if pooled:

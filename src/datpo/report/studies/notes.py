@@ -26,7 +26,7 @@ TOKENS = (
 )
 
 
-PAIRED = "Differences of variants to the run they vary are paired by problem, seeds averaged."
+PAIRED = "Differences to {against} are paired by problem, seeds averaged."
 
 
 def study_notes(
@@ -43,7 +43,11 @@ def study_notes(
         notes += [*sample_notes(results), *_other_benchmarks(results, published)]
     notes.append(_seeds(study, results))
     if results is not None:
-        notes += [*SCORES, MARKS if marked else UNMARKED, *([PAIRED] if study.against else [])]
+        notes += [
+            *SCORES,
+            MARKS if marked else UNMARKED,
+            *([PAIRED.format(against=study.against.label)] if study.against else []),
+        ]
     notes += [MAJORITY] if "maj" in study.columns else []
     notes += [WALL_TIME] if any(column.startswith(("hours", "seconds")) for column in study.columns) else []
     return [*notes, *_budgets(study, training)]

@@ -69,7 +69,7 @@ class Study:
         columns: what its table shows, each one of `SCORE_COLUMNS` or `LOG_COLUMNS`.
         checkpoints: by unit (`tokens`, ...) the amounts after which checkpoints are evaluated too.
         rows: in the table's order.
-        against: the row that the others are variants of, if there is one.
+        against: the row that the others are held against, if there is one.
     """
 
     study: str

@@ -50,7 +50,7 @@ class Heading(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A number of the table, by how much it is ahead of the row it is a variant of, and the files behind it."""
+    """A number of the table, by how much it is ahead of the row it is held against, and the files behind it."""
 
     row: Row
     run: Run
@@ -94,7 +94,7 @@ class StudyTable:
         return self.published.value(run.model, label, heading.benchmark, heading.column)
 
     def ahead(self, run: Run, heading: Heading) -> Interval | None:
-        """By how much a score is above that of the row it is a variant of, in points, paired by problem."""
+        """By how much a score is above that of the row it is held against, in points, paired by problem."""
         against = self.study.against
         if self.results is None or against is None or run == against.of(run.model):
             return None
@@ -259,7 +259,7 @@ def _scores_part(table: StudyTable, entries: Sequence[Entry]) -> Part:
 
 
 def _ahead_parts(table: StudyTable, entries: Sequence[Entry]) -> list[Part]:
-    """The paired differences to the row that the others are variants of, if there is one."""
+    """The paired differences to the row that the others are held against, if there is one."""
     against, headings = table.study.against, [heading for heading in table.headings if heading.benchmark is not None]
     if against is None or not headings:
         return []

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from datpo.core.tree import Floats
 from datpo.evaluate.metrics import pass_at_k
 
-Number = TypeVar("Number", Fraction, float)
+Number = TypeVar("Number", Fraction, float, Floats)
 
 
 @dataclass(frozen=True)

@@ -233,9 +233,9 @@ def _runs(runs: Sequence[Measured], settings: Mapping[str, Any]) -> Section:
         "against the base model: that of pass@k is the sum of the other two."
     ]
     columns = ("μ", "Var p", "f_k(μ)", "J_k", "pass@k", "J_k, plug-in", "J_k, second order")
-    change = ("f_k(μ)", "−J_k", "pass@k")
+    changes = ("f_k(μ)", "−J_k", "pass@k")
     header = [("", name) for name in ("model", "benchmark", "run", "seed", "problems", "n", "k", *columns)]
-    return Section("The runs", told, [*header, *(("change", name) for name in change)], rows, left=3)
+    return Section("The runs", told, [*header, *(("change", name) for name in changes)], rows, left=3)
 
 
 def _small(value: float) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from datpo.core.tree import Floats
 from datpo.credit.advantages import centred, group_normalised
 
-Number = TypeVar("Number", Fraction, float)
+Number = TypeVar("Number", Fraction, float, Floats)
 
 
 class Estimator(NamedTuple):
