@@ -22,6 +22,8 @@ import pytest
 from datpo.core.files import is_sealed
 from tests.workflow.project import PROJECT, SERVER, Tree, copy_project, run_snakemake
 
+pytestmark = pytest.mark.xdist_group("interruption")  # one base model and one undisturbed run for all
+
 RUN, TREES = "results/ci/ci/datpo/datpo/seed0", "results/ci/explorations"
 BASE = "results/ci/ci/base/base/seed0"
 SCORES, FORKS = f"{RUN}/scores/moves-easy.jsonl", f"{TREES}/forks"
