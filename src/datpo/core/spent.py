@@ -3,7 +3,7 @@
 Between the end of a job and Snakemake's note of it, Snakemake can die, or find fault with the job. It then deletes what
 the job published and asks for it again, and it is made from what the job had gone on from, if that is still there. So
 that stays until Snakemake has accepted what was published: until a job is asked for that works with it, or Snakemake
-itself starts or ends and holds it for whole.
+holds it for whole, which is sure when it starts or ends, and while it runs some minutes later.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ from pathlib import Path
 from datpo.core.files import write_json
 
 NOTES = "DATPO_SPENT"  # names the folder of notes in jobs that Snakemake asked for (rules/common.smk)
+PATIENCE = 600  # seconds, longer than a cluster takes to tell how a job ended, or a failed job's outputs to be deleted
 BEGUN = Path(".snakemake/incomplete")  # Snakemake's: a file for each output that it does not hold for whole
 
 
@@ -40,7 +42,7 @@ def drop_spent(paths: Iterable[Path], out: Path) -> None:
 
 
 def drop_used(inputs: Iterable[Path]) -> None:
-    """Remove what the jobs behind a job's inputs would have gone on from.
+    """Remove, as a job starts, what the jobs behind its inputs would have gone on from, and what others long need not.
 
     Of the paths that a job is given, its inputs are those that exist: Snakemake deletes old outputs before it starts.
     """
@@ -50,18 +52,19 @@ def drop_used(inputs: Iterable[Path]) -> None:
         for out in (path, path.parent):  # a checkpoint on the way lies in the folder of the last one
             if out.exists():
                 _drop(_note(out))
+    drop_accepted(Path(os.environ[NOTES]), PATIENCE)
 
 
-def drop_accepted(notes: Path) -> None:
-    """Remove what ended jobs would have gone on from, of all whose outputs Snakemake holds for whole.
+def drop_accepted(notes: Path, patience: float = 0) -> None:
+    """Remove what jobs that ended `patience` seconds ago would have gone on from, if Snakemake holds all for whole.
 
-    To be asked where Snakemake starts or ends: while it runs, what it has begun and what has failed is not told apart.
+    For a moment it also seems to hold for whole what a failed job published, and on a cluster what has only just ended.
     """
     if not BEGUN.exists():  # it keeps its books elsewhere
         return
     for note in notes.glob("*.json"):
         out, _ = _read(note)
-        if out and Path(out).exists() and not _is_begun(out):
+        if out and Path(out).exists() and not _is_begun(out) and _age(note) >= patience:
             _drop(note)
 
 
@@ -101,5 +104,13 @@ def _is_begun(out: str) -> bool:
 
     It names a file after each, in base64; what is too long for one name goes on in folders whose names begin with "@".
     """
-    begun = ("".join(part.removeprefix("@") for part in file.relative_to(BEGUN).parts) for file in BEGUN.rglob("*"))
+    files = (Path(folder, name).relative_to(BEGUN) for folder, _, names in os.walk(BEGUN) for name in names)
+    begun = ("".join(part.removeprefix("@") for part in file.parts) for file in files)
     return urlsafe_b64encode(out.encode()).decode() in begun
+
+
+def _age(note: Path) -> float:
+    try:
+        return time.time() - note.stat().st_mtime
+    except OSError:  # another job was faster
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +91,25 @@ def test_it_goes_at_the_latest_with_the_next_start_or_end_of_a_snakemake_that_ho
     drop_accepted(FOLDER)
     assert not job.kept()
     assert not list(FOLDER.iterdir())
+
+
+def test_another_job_drops_it_too_where_snakemake_has_held_it_for_whole_for_some_minutes(job: Job) -> None:
+    """Else the states of many trainings, whose checkpoints are sampled later, would pile up."""
+    job.begin()
+    drop_spent(job.spent, job.out)
+    (note,) = FOLDER.iterdir()
+    hour_ago = time.time() - 3600
+    drop_used([])
+    os.utime(note, (hour_ago, hour_ago))
+    drop_used([])
+    assert job.kept()
+    job.note()
+    os.utime(note)
+    drop_used([])
+    assert job.kept()
+    os.utime(note, (hour_ago, hour_ago))
+    drop_used([])
+    assert not job.kept()
 
 
 def test_snakemake_s_books_elsewhere_say_nothing(job: Job) -> None:
