@@ -113,7 +113,8 @@ def order_sentences(
 
 def _told(a: Run, b: Run, ahead: Interval) -> str:
     sure = "an interval without 0" if ahead.low > 0 else "an interval that includes 0"
-    return f"{b.label} is above {a.label} by {ahead.value:.1f} points ({sure})"
+    points = f"{ahead.value:.1f}" if ahead.value >= 0.05 else "less than 0.1"
+    return f"{b.label} is above {a.label} by {points} points ({sure})"
 
 
 def _sentence(model: str, metric: Metric, told: list[str], ordered: int, own_rows: bool) -> str:

@@ -21,7 +21,9 @@ import pandas as pd
 import pytest
 
 from datpo.core.errors import InputError
-from datpo.evaluate.bootstrap import intervals
+from datpo.evaluate.bootstrap import Interval, intervals
+from datpo.report.paper import load_paper, order_sentences
+from datpo.report.runs import load_results
 from datpo.report.scores import stratified
 
 
@@ -181,6 +183,17 @@ def test_a_changed_order_of_methods_is_told(folder, make):
     assert "(an interval without 0)" in text
     # In pass@k the paper has Base (65) above GRPO (55); here GRPO has 100 and Base 50.
     assert "average pass@k differs from the paper's in 1 of 3 pairs: GRPO is above Base by 50.0" in text
+
+
+def test_a_reversed_order_that_rounds_to_nothing_is_told_as_such(folder):
+    reached = {"base": 10.0, "grpo": 50.01, "datpo": 50.0}
+    told = order_sentences(
+        load_results(paper_folder(folder).metrics),
+        load_paper(folder.published),
+        lambda run, column: reached[run.method],
+        lambda a, b, column: Interval(0.01, -1.0, 1.0),
+    )
+    assert "GRPO is above DATPO by less than 0.1 points (an interval that includes 0)" in told[0]
 
 
 def test_a_model_the_paper_does_not_have_is_held_against_what_its_models_agree_on(folder, make):
