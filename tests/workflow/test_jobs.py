@@ -116,4 +116,4 @@ def test_a_report_holds_the_table_and_the_figures_with_their_captions(finished: 
     page = (finished.root / "results/ci/report.html").read_text()
     for name in ("table2.html", "pass_at_k.svg", "learning_curves_steps.svg"):
         assert name in page
-    assert "2 training runs, 1 seed(s)" in page
+    assert "training seeds 0." in page
