@@ -1,7 +1,4 @@
-# The main table where trainings had spent equally much: so many steps, tokens or updates.
-
-
-# The same table, of checkpoints that have spent equally many steps, tokens or updates.
+# The main table, of checkpoints that have spent equally many steps, tokens or updates.
 use rule write_table2 as write_table2_at with:
     input:
         config=rules.table_config.output,

@@ -116,9 +116,11 @@ TRAINED_RUNS = [
 ]
 BENCHMARKS = benchmarks_of(config, "table2")
 
+# Where jobs note what they could have gone on from (src/datpo/core/spent.py).
+SPENT = Path(".snakemake/spent")
+
 # In a job without a conda environment `python` is the one that runs Snakemake, activated or not.
 os.environ.update(PATH=os.pathsep.join([str(Path(sys.executable).parent), *os.get_exec_path()]))
-SPENT = Path(".snakemake/spent")
 shell.prefix(f"export PYTHONPATH='{ROOT}/src' {NOTES}={SPENT}; source '{ROOT}/workflow/job.sh'; ")
 
 
