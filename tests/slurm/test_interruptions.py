@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -106,8 +107,12 @@ def test_pre_empted_with_time_to_leave(site: Tree, slurm: Cluster) -> None:
 def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
     """It is told before, saves after the step under way, and goes on: as often as it takes, and at no retry's cost."""
     with under_way(site, slurm) as run:
-        job = run.job()
+        job, process = run.job(), trainer(run)
+        os.kill(process, signal.SIGSTOP)  # Slurm looks at limits every half minute, in which it could come to its end
         slurm.run("scontrol", "update", f"JobId={job['JobId']}", "TimeLimit=2")  # less than it has to be told before
+        run.wait_for(lambda: told(process), "a job that is told")
+        with suppress(ProcessLookupError):  # Slurm lets it go on by itself
+            os.kill(process, signal.SIGCONT)
         run.wait_for(lambda: run.job()["JobState"] == "PENDING", "a job that is queued again")
         assert beats(site)[0][2] - beats(site)[0][1] < 100
         assert state(site) == logged(site) >= 4
@@ -115,6 +120,16 @@ def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
         assert "Trying to restart" not in run.finish()
         assert (run.job()["JobId"], run.job()["Restarts"]) == (job["JobId"], "1")
     assert never_two_at_once(site) == 2
+
+
+def told(process: int) -> bool:
+    """Whether SIGTERM waits for a process that was halted, or has ended it."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True
+    (pending,) = re.findall(r"^ShdPnd:\s*(\w+)", status, re.MULTILINE)
+    return bool(int(pending, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def test_killed(site: Tree, slurm: Cluster) -> None:
