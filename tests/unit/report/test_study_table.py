@@ -85,7 +85,7 @@ def test_variants_are_held_against_the_run_they_vary_problem_by_problem(forks, w
     assert "## Paired differences in points, with 95 % intervals" in text
     assert md_row(text, "small", "random − sent-entropy") == ["−75.0 [−100.0, −50.0]", "−50.0 [−100.0, 0.0]"]
     assert md_row(text, "small", "Base − sent-entropy")[0] == "−75.0 [−100.0, −50.0]"
-    assert "small | sent-entropy −" not in text
+    assert "sent-entropy − sent-entropy" not in text
     wanted = {"against": "sent-entropy", "ahead": "-75.0", "ahead_low": "-100.0", "ahead_high": "-50.0"}
     of = {(row["label"], row["column"]): row for row in rows_of(out["csv"])}
     assert {key: of["random", "avg"][key] for key in wanted} == wanted
