@@ -87,10 +87,14 @@ class Running:
         """What Slurm knows of the newest training."""
         return self.cluster.job("rule_train") or {}
 
-    def queued_again(self) -> None:
-        """Wait until Slurm has taken the training off its node and put it into the queue; let it start at once."""
+    def queued_again(self, *changes: str) -> None:
+        """Wait until Slurm has taken the training off its node and put it into the queue; let it start soon.
+
+        Left alone, Slurm waits a minute or more. Not at once, though: a node refuses a job that it was told to end in
+        the same second ("Job credential revoked"), and Slurm takes that for a failure of the job.
+        """
         self.wait_for(lambda: self.job().get("JobState") == "PENDING", "a job that is queued again")
-        self.cluster.run("scontrol", "update", f"JobId={self.job()['JobId']}", "StartTime=now")
+        self.cluster.run("scontrol", "update", f"JobId={self.job()['JobId']}", "StartTime=now+2", *changes)
 
     def finish(self, seconds: float = 600) -> str:
         """Wait for the end; all that was said."""

@@ -116,7 +116,7 @@ def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
         run.wait_for(lambda: run.job()["JobState"] == "PENDING", "a job that is queued again")
         assert beats(site)[0][2] - beats(site)[0][1] < 100
         assert state(site) == logged(site) >= 4
-        slurm.run("scontrol", "update", f"JobId={job['JobId']}", "TimeLimit=30", "StartTime=now")
+        run.queued_again("TimeLimit=30")
         assert "Trying to restart" not in run.finish()
         assert (run.job()["JobId"], run.job()["Restarts"]) == (job["JobId"], "1")
     assert never_two_at_once(site) == 2
