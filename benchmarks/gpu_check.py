@@ -22,7 +22,7 @@ from types import FrameType
 import torch
 from tabulate import tabulate
 
-from benchmarks.gpu import attention, generation, step, update
+from benchmarks.gpu import attention, generation, served, step, update
 from benchmarks.gpu.bench import SCALES, Bench, Finding, failed
 from benchmarks.gpu.machine import facts
 from datpo.core.files import whole_file
@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[Section, float]] = {
     "generation": (generation.findings, 30),
     "step": (step.findings, 40),
     "twice": (step.repeated, 30),
-    "vllm": (generation.with_vllm, 60),
+    "vllm": (served.findings, 60),
 }
 AGAIN = 10  # seconds
 HEADER = ("section", "what", "measured", "against", "met", "note")

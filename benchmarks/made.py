@@ -18,6 +18,7 @@ from datpo.methods import load
 from datpo.methods.base import Method
 
 END = 2
+WORDS = ("so", "then", "we", "find", "that", "the", "sum", "of", "both", "is", "even")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,12 @@ def _branch(parent: int | None, start: int, length: int, rng: np.random.Generato
         float(rng.integers(2)),
         "right",
     )
+
+
+def spoken(tokens: Sequence[int], shift: int = 0) -> str:
+    """Words for tokens, with a full stop now and then: random weights know no tokenizer. Other words at each shift."""
+    numbers = (int(token) + shift for token in tokens)
+    return "".join(f" {WORDS[number % len(WORDS)]}{'.' if number % 17 == 0 else ''}" for number in numbers)
 
 
 def with_credit(method: Method, trees: Sequence[RolloutTree], rng: np.random.Generator) -> list[CreditedTree]:

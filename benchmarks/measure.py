@@ -23,6 +23,7 @@ class Row:
         target: what the ratio (or, without another way, our value) should be.
         met: whether it is.
         limit: what no packing or reuse could beat, where that is known: theirs / ours in tokens.
+        peer: versions in the other side's environment, where it has one of its own.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Row:
     target: str
     met: bool
     limit: float | None = None
+    peer: str = ""
 
 
 def cpu(work: Callable[[], object]) -> Timed:

@@ -54,13 +54,14 @@ def measured(side: str, leaves: int, vocabulary: int, budget: int = BUDGET) -> f
     return int(found.stdout.split()[-1]) / 1e6
 
 
-def trl_head(python: Path, vocabulary: int) -> float:
-    """The same of a padded micro-batch of as many tokens through TRL's fused head, in MB."""
+def trl_head(python: Path, vocabulary: int) -> tuple[float, str]:
+    """The same of a padded micro-batch of as many tokens through TRL's fused head, in MB; and its versions."""
     with TemporaryDirectory() as folder:
         made.policy(replace(made.ONE_M, vocabulary=vocabulary)).model.save_pretrained(folder)
         command = [str(python), str(Path(__file__).with_name("trl_head.py")), folder, str(BUDGET)]
         found = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, **TIDY})
-    return int(found.stdout.split()[-1]) / 1e6
+    versions, grown = found.stdout.splitlines()[-2:]
+    return int(grown) / 1e6, versions
 
 
 def rows(trl: Path | None) -> Iterator[Callable[[], Row]]:
@@ -79,8 +80,8 @@ def rows(trl: Path | None) -> Iterator[Callable[[], Row]]:
         small, large = (measured("packed", 52, vocabulary) for vocabulary in VOCABULARIES)
         return flat("peak memory, vocabulary 152k against 32k (budget 4,096)", small, large, 1.25)
 
-    def against(name: str, theirs: Callable[[], float], least: float | None) -> Row:
-        ours, other = measured("packed", 52, VOCABULARIES[1]), theirs()
+    def against(name: str, theirs: Callable[[], tuple[float, str]], least: float | None) -> Row:
+        ours, (other, peer) = measured("packed", 52, VOCABULARIES[1]), theirs()
         target = "" if least is None else f">= {least:g}x"
         met = least is None or other >= least * ours
         return Row(
@@ -94,12 +95,13 @@ def rows(trl: Path | None) -> Iterator[Callable[[], Row]]:
             None,
             target,
             met,
+            peer=peer,
         )
 
     yield leaves
     yield vocabulary
     yield lambda: against(
-        "each block its own sequence, same budget", lambda: measured("plain", 52, VOCABULARIES[1]), None
+        "each block its own sequence, same budget", lambda: (measured("plain", 52, VOCABULARIES[1]), ""), None
     )
     if trl is not None:
         yield lambda: against("TRL's fused head, 4,096 tokens", lambda: trl_head(trl, VOCABULARIES[1]), 2)

@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -18,11 +19,14 @@ from benchmarks.measure import Row, compared, cpu
 from datpo.core.engine import Request
 from datpo.core.problem import Problem
 from datpo.core.tree import RolloutTree
+from datpo.credit.diversity import lexical, sibling_diversity
 from datpo.engines.hf import HFEngine
-from datpo.learn.minibatch import credited, split, units_of
+from datpo.evaluate.verify import grade_all
+from datpo.learn.minibatch import CreditedTree, credited, split, units_of
 from datpo.learn.update import Learner, UpdateSettings
 from datpo.search.budget import Progress
 from datpo.search.rollout import Leaf, Rollouts, under_way
+from datpo.search.signals import Decode, sentence_numbers
 
 PROBLEMS, PROMPT, LENGTHS = 16, 17, (24, 60)  # as at the scale `tiny`
 SETTINGS = UpdateSettings(
@@ -35,7 +39,7 @@ class DatpoStep:
     """Sixteen (4,3,4) trees: base rollouts, branches, and one pass of updates over whole trees, both ways.
 
     Both are told how long each rollout is and where it forks, so that they grow trees of the same shape and train the
-    very same ones.
+    very same ones. What a step does besides (`between`) both do alike.
     """
 
     def __init__(self) -> None:
@@ -47,6 +51,27 @@ class DatpoStep:
         self.requests = [_requests(tree) for tree in trees]
         self.engine = HFEngine(self.policy, 384)
         self.learner = Learner(self.policy, torch.optim.AdamW(self.policy.model.parameters(), 1e-6), Accelerator())
+        self.rounds = 0
+
+    def between(self) -> list[CreditedTree]:
+        """Grading, sentences, choice of forks, lexical diversity and credit of these trees, as if they were new.
+
+        Nothing uses what comes out, for both sides are told where to fork and train every unit. Words are others each
+        time: some parts remember texts.
+        """
+        self.rounds += 1
+        decode = partial(made.spoken, shift=self.rounds)
+        progress, rng = Progress(), np.random.default_rng(0)
+        trees = [
+            RolloutTree(replace(each.tree.problem, answer="1"), each.tree.prompt, each.tree.branches)
+            for each in self.credits
+        ]
+        for planted in (_with_sentences(tree, decode) for tree in trees):
+            self.method.forks.choose(planted, self.method.budget(planted, progress, rng), rng)
+        leaves = [(tree, leaf) for tree in trees for leaf in range(len(tree.branches))]
+        grade_all("math", [(tree.problem, _boxed(tree, leaf, decode)) for tree, leaf in leaves])
+        pairs = zip(trees, sibling_diversity(trees, decode, lexical), strict=True)
+        return [credited(self.method, tree, progress, diversity_B) for tree, diversity_B in pairs]
 
     def ours(self) -> None:
         """Forks reuse caches; trees are packed."""
@@ -58,6 +83,7 @@ class DatpoStep:
             branches += [Request(each.context, each.seed, each.max_new_tokens, of_root[root]) for root, each in below]
         self.engine.sample(branches)
         self.engine.forget()
+        self.between()
         self.learner.update(self.method, self.credits, SETTINGS, 0, 0)
 
     def theirs(self) -> None:
@@ -65,6 +91,7 @@ class DatpoStep:
         for requests in ([r for bases, _ in self.requests for r in bases], [r for _, b in self.requests for _, r in b]):
             for start in range(0, len(requests), 384):
                 naive.released_generation(self.policy, requests[start : start + 384])
+        self.between()
         rng = np.random.default_rng(0)
         for chosen in split(units_of(self.credits), 64, "trees", rng):
             self.learner.optimizer.zero_grad(set_to_none=False)
@@ -86,15 +113,25 @@ def _requests(tree: RolloutTree) -> tuple[list[Request], list[tuple[int, Request
     return bases, branches
 
 
+def _boxed(tree: RolloutTree, leaf: int, decode: Decode) -> str:
+    return rf"{decode(tree.response(leaf))} \boxed{{{tree.branches[leaf].reward:.0f}}}"
+
+
+def _with_sentences(tree: RolloutTree, decode: Decode) -> RolloutTree:
+    """A tree's base rollouts alone, with what the choice of forks reads."""
+    bases = [tree.branches[root] for root in tree.roots]
+    signals = [{**base.signals, "sentence": sentence_numbers(base, decode)} for base in bases]
+    new = [replace(base, signals=read) for base, read in zip(bases, signals, strict=True)]
+    return RolloutTree(tree.problem, tree.prompt, tuple(new))
+
+
 class GrpoStep:
     """Sixteen samples of sixteen prompts and four updates of 64 of them; every group has both rewards.
 
-    The model's end token is made so likely that answers have all lengths up to the limit, half of it on average.
+    The model's end token is made so likely that answers have all lengths up to `longest`.
     """
 
-    longest = 192
-
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, longest: int) -> None:
         size = made.TINY
         self.policy, self.method = made.policy(size), made.methods()["grpo"]
         with torch.no_grad():
@@ -106,7 +143,7 @@ class GrpoStep:
         (folder / "prompts.json").write_text(json.dumps([prompt.tolist() for prompt in self.prompts]))
         learner = torch.optim.AdamW(self.policy.model.parameters(), 1e-6)
         self.learner = Learner(self.policy, learner, Accelerator())
-        self.rollouts = Rollouts(HFEngine(self.policy, 384), _parity, {}, self.longest, 2048)
+        self.rollouts = Rollouts(HFEngine(self.policy, 384), _parity, {}, longest, 2048)
         self.steps, self.tokens = 0, 0
 
     def ours(self) -> None:
@@ -130,16 +167,16 @@ def _parity(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
 class Trl:
     """TRL in a process of its own, which takes a step when it is told to."""
 
-    def __init__(self, python: Path, folder: Path) -> None:
+    def __init__(self, python: Path, folder: Path, longest: int) -> None:
         command = [python, Path(__file__).with_name("trl_peer.py"), folder / "model", folder / "prompts.json"]
         self.process = subprocess.Popen(
-            [*map(str, command), "64", str(GrpoStep.longest)],
+            [*map(str, command), "64", str(longest)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        self.tokens = 0
+        self.tokens, self.versions = 0, ""
 
     def __enter__(self) -> Trl:
         return self
@@ -159,13 +196,13 @@ class Trl:
         for line in self.process.stdout:
             if line.startswith("{"):
                 found = json.loads(line)
-                self.tokens = found["tokens"]
+                self.tokens, self.versions = found["tokens"], found["versions"]
                 return float(found["seconds"])
         raise RuntimeError("TRL ended; run benchmarks/trl_peer.py by hand to see why")
 
 
 def rows(trl: Path | None, folder: Path) -> Iterator[Callable[[], Row]]:
-    """Each row, to be made when it is called; the one against TRL if `trl`, the Python of its environment, is there."""
+    """Each row, to be made when it is called; those against TRL if `trl`, the Python of its environment, is there."""
 
     def datpo() -> Row:
         it = DatpoStep()
@@ -178,15 +215,18 @@ def rows(trl: Path | None, folder: Path) -> Iterator[Callable[[], Row]]:
             5,
         )
 
-    def grpo() -> Row:
-        it = GrpoStep(folder)
-        with Trl(trl, folder) as theirs:
-            row = compared(
-                "whole GRPO step, 16 x 16 samples, tiny", "TRL's GRPOTrainer", cpu(it.ours), theirs.step, 2.5, 5
-            )
-            print(f"  tokens of the last step: {it.tokens:,} (ours), {theirs.tokens:,} (TRL)")
-        return row
+    def grpo(longest: int, least: float) -> Row:
+        inside = folder / str(longest)
+        inside.mkdir()
+        it, name = GrpoStep(inside, longest), f"whole GRPO step, 16 x 16 samples of at most {longest} tokens, tiny"
+        with Trl(trl, inside, longest) as theirs:
+            row = compared(name, "TRL's GRPOTrainer", cpu(it.ours), theirs.step, least, 5)
+        print(f"  tokens of the last step: {it.tokens:,} (ours), {theirs.tokens:,} (TRL)")
+        positions = 256 * (PROMPT + longest) / (256 * PROMPT + it.tokens)
+        print(f"  padded to the limit, TRL runs through {positions:.2f} times the positions")
+        return replace(row, peer=theirs.versions)
 
     yield datpo
     if trl is not None:
-        yield grpo
+        yield lambda: grpo(192, 2.5)
+        yield lambda: grpo(64, 0)  # the scale's own limit, where little is padded

@@ -2,12 +2,14 @@
 
     python benchmarks/trl_head.py FOLDER TOKENS
 
-FOLDER is a checkpoint; prints the bytes by which the process grew beyond model, gradients and AdamW's moments.
+FOLDER is a checkpoint; prints the versions of what it runs, and the bytes by which the process grew beyond model,
+gradients and AdamW's moments.
 """
 
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -28,7 +30,9 @@ def main(folder: str, tokens: int) -> None:
     out = model(input_ids=ids, labels=ids, fused_lm_head=True)
     ratio = torch.exp(out.log_probs - out.log_probs.detach())
     (-ratio.sum() / tokens).backward()
-    print(resident("VmHWM") - before)
+    grown = resident("VmHWM") - before
+    print(", ".join(f"{name} {version(name)}" for name in ("trl", "torch", "transformers")))
+    print(grown)
 
 
 def resident(kind: str) -> int:

@@ -3,7 +3,10 @@
     python benchmarks/trl_peer.py FOLDER PROMPTS ROWS_AT_ONCE MAX_NEW_TOKENS
 
 FOLDER is a checkpoint without a tokenizer. Each line on standard input makes one whole step, 16 samples of each of 16
-prompts and four updates of 64 samples; the reply is a line of JSON: CPU seconds, generated tokens.
+prompts and four updates of 64 samples; the reply is a line of JSON: CPU seconds, generated tokens, versions.
+
+Its cache is the default, transformers' dynamic one, and its fastest here: with answers of at most 192 tokens a step
+took 7 CPU s with it, 12 with cache_implementation="static" and 22 with use_transformers_continuous_batching.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -22,6 +26,7 @@ from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, TrainerC
 from trl import GRPOConfig, GRPOTrainer
 
 END, PAD, GROUP = 2, 0, 16
+VERSIONS = ", ".join(f"{name} {version(name)}" for name in ("trl", "torch", "transformers", "accelerate"))
 
 
 def tokenizer_of(vocabulary: int) -> PreTrainedTokenizerFast:
@@ -51,7 +56,7 @@ class InTurn(TrainerCallback):
         """The last one reports."""
         if state.global_step % self.per_step == 0:
             spent = time.process_time() - self.began
-            print(json.dumps({"seconds": spent, "tokens": self.tokens}), flush=True)
+            print(json.dumps({"seconds": spent, "tokens": self.tokens, "versions": VERSIONS}), flush=True)
 
 
 def main(folder: str, prompts: str, rows: int, longest: int) -> None:

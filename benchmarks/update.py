@@ -88,7 +88,7 @@ def rows() -> Iterator[Callable[[], Row]]:
 
     def large() -> Row:
         """Minutes long: once, without a round before it, on two threads and by the clock."""
-        it, name = whole_tree(made.HUNDRED_M), f"update, a whole (4,3,4) tree, 100M, two threads ({PATHS})"
+        it, name = whole_tree(made.HUNDRED_M), f"update, a whole (4,3,4) tree, 100M, two threads, one run ({PATHS})"
         torch.set_num_threads(2)
         row = compared(name, own, wall(it.packed), wall(it.plain), 1.8, 1, it.limit, 1.35, warm=False, unit="s")
         torch.set_num_threads(1)

@@ -26,11 +26,11 @@ rule split_by_difficulty:
         f"{BASE}/logs/difficulty.log",
     benchmark:
         f"{BASE}/logs/difficulty.tsv"
+    retries: RETRIES
     conda:
         "../envs/score.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo difficulty --config {input.config} --problems {input.problems}"
         " --scores {input.scores} --out {output}"

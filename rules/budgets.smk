@@ -43,11 +43,11 @@ rule write_budgets:
         f"{RESULTS}/tables/logs/budgets.log",
     benchmark:
         f"{RESULTS}/tables/logs/budgets.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo budgets --tables {input.tables} --differences {input.differences}"
         " --out {output}"

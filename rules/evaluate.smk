@@ -66,11 +66,11 @@ rule score:
         f"{EVALUATED}/logs/score.{{benchmark}}.log",
     benchmark:
         f"{EVALUATED}/logs/score.{{benchmark}}.tsv"
+    retries: RETRIES
     conda:
         "../envs/score.yaml"
     resources:
-        runtime=60,
-        mem_mb=4000,
+        **light_job(minutes=60, mem_mb=4000),
     shell:
         "logged {log} python -m datpo score --config {input.config} --samples {input.samples}"
         " --problems {input.problems} --out {output}"
@@ -124,11 +124,11 @@ rule metrics:
         f"{EVALUATED}/logs/metrics.{{benchmark}}.log",
     benchmark:
         f"{EVALUATED}/logs/metrics.{{benchmark}}.tsv"
+    retries: RETRIES
     conda:
         "../envs/score.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo metrics --config {input.config} --scores {input.scores}"
         " --problems {input.problems} --out {output}"

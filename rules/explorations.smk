@@ -72,11 +72,11 @@ rule write_fork_table:
         f"{RESULTS}/tables/logs/{{table}}.tsv"
     wildcard_constraints:
         table=one_of(FORK_TABLES),
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         folder=folder_of,
         caption=lambda wildcards: caption_of(wildcards.table),
@@ -101,11 +101,11 @@ rule draw_tokens:
         f"{RESULTS}/figures/logs/figure2.log",
     benchmark:
         f"{RESULTS}/figures/logs/figure2.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         caption=caption_of("figure2"),
     shell:
@@ -132,11 +132,11 @@ rule draw_forks:
         f"{RESULTS}/figures/logs/{{figure}}.tsv"
     wildcard_constraints:
         figure="figure8|figure9",
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         trees=lambda wildcards, input: f"--trees {input.trees}/trees",
         caption=lambda wildcards: caption_of(wildcards.figure),
@@ -173,11 +173,11 @@ rule write_pages:
         f"{RESULTS}/viewer/logs/viewer.log",
     benchmark:
         f"{RESULTS}/viewer/logs/viewer.tsv"
+    retries: RETRIES
     conda:
         "../envs/learn.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         folder=lambda wildcards, output: str(Path(output.index).parent),
     shell:

@@ -51,11 +51,11 @@ rule out_of_domain_prompts:
         f"{RESULTS}/data/logs/out_of_domain/{{benchmark}}.prompts.tsv"
     wildcard_constraints:
         benchmark=OUT_OF_DOMAIN,
+    retries: RETRIES
     conda:
         "../envs/evaluate.yaml"
     resources:
-        runtime=30,
-        mem_mb=4000,
+        **light_job(minutes=30, mem_mb=4000),
     shell:
         "logged {log} python -m datpo out-of-domain-prompts --questions {input.questions} --task {input.task}"
         " --out {output}"
@@ -97,11 +97,11 @@ rule out_of_domain_metrics:
         f"{EVALUATED}/logs/metrics.{{benchmark}}.tsv"
     wildcard_constraints:
         benchmark=OUT_OF_DOMAIN,
+    retries: RETRIES
     conda:
         "../envs/evaluate.yaml"
     resources:
-        runtime=30,
-        mem_mb=4000,
+        **light_job(minutes=30, mem_mb=4000),
     shell:
         "logged {log} python -m datpo out-of-domain --config {input.config} --task {input.task}"
         " --questions {input.questions} --problems {input.problems} --samples {input.samples}"
@@ -127,11 +127,11 @@ rule draw_questions:
         f"{RESULTS}/figures/logs/figure10.log",
     benchmark:
         f"{RESULTS}/figures/logs/figure10.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         caption=caption_of("figure10"),
     shell:

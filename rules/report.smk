@@ -52,11 +52,11 @@ rule write_table2:
         f"{RESULTS}/tables/logs/table2.log",
     benchmark:
         f"{RESULTS}/tables/logs/table2.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         folder=folder_of,
     shell:
@@ -81,11 +81,11 @@ rule run_card:
         f"{EVALUATED}/logs/card.log",
     benchmark:
         f"{EVALUATED}/logs/card.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo card --config {input.config} --metrics {input.metrics}"
         " --logs {input.log} --data {input.data} --out {output}"
@@ -107,11 +107,11 @@ rule compare_checkers:
         f"{RESULTS}/tables/logs/checkers.log",
     benchmark:
         f"{RESULTS}/tables/logs/checkers.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=4000,
+        **light_job(minutes=30, mem_mb=4000),
     params:
         folder=folder_of,
     shell:
@@ -135,11 +135,11 @@ rule draw_passk:
         f"{RESULTS}/figures/logs/pass_at_k.log",
     benchmark:
         f"{RESULTS}/figures/logs/pass_at_k.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo figure-passk --metrics {input.metrics} --out {output.png}"
 
@@ -162,11 +162,11 @@ rule draw_curves:
         f"{RESULTS}/figures/logs/learning_curves_{{against}}.tsv"
     wildcard_constraints:
         against=one_of(CURVES),
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo figure-curves --against {wildcards.against} --logs {input.logs}"
         " --out {output.png}"
@@ -188,11 +188,11 @@ rule draw_gained:
         f"{RESULTS}/figures/logs/gained.log",
     benchmark:
         f"{RESULTS}/figures/logs/gained.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     shell:
         "logged {log} python -m datpo figure-gained --metrics {input.metrics} --out {output.png}"
 

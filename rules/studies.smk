@@ -38,11 +38,11 @@ rule write_table:
         f"{RESULTS}/tables/logs/{{study}}.tsv"
     wildcard_constraints:
         study=one_of(TABLES),
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         folder=folder_of,
         caption=lambda wildcards: caption_of(wildcards.study),
@@ -72,11 +72,11 @@ rule draw_figure:
         f"{RESULTS}/figures/logs/{{figure}}.tsv"
     wildcard_constraints:
         figure=one_of(FIGURES),
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         verb=lambda wildcards: wildcards.figure.removesuffix("_updates"),
         files=lambda wildcards, input: " ".join(
@@ -120,11 +120,11 @@ rule check_theory:
         f"{RESULTS}/theory/logs/theory.log",
     benchmark:
         f"{RESULTS}/theory/logs/theory.tsv"
+    retries: RETRIES
     conda:
         "../envs/report.yaml"
     resources:
-        runtime=30,
-        mem_mb=2000,
+        **light_job(minutes=30, mem_mb=2000),
     params:
         folder=folder_of,
         caption=caption_of("theory"),

@@ -42,9 +42,12 @@ logged() {
 # none of the few retries. Not one that is about to be cancelled; and only a job that holds a rule, not an allocation in
 # which somebody runs Snakemake.
 stopped() {
-    local job=${SLURM_JOB_ID:-}
-    if (($1 == 143)) && [[ -n "$job" && "$(squeue --noheader --jobs="$job" --format="%T %k")" == "RUNNING rule_"* ]]; then
-        scontrol requeue "$job" || true
+    local job=${SLURM_JOB_ID:-} is
+    if (($1 == 143)) && [[ -n "$job" ]]; then
+        is=$(squeue --noheader --jobs="$job" --format="%T %k") || is=unknown
+        if [[ $is == unknown ]] || { [[ $is == "RUNNING rule_"* ]] && ! scontrol requeue "$job"; }; then
+            echo "job $job cannot be queued again from here, so it counts as a retry (docs/cluster.md)" >&2
+        fi
     fi
     exit "$1"
 }
@@ -73,7 +76,9 @@ take_turn() {
         echo "$1: another copy of this job is at work; waiting for its end" >&2
         flock 9 || exit
         [[ $(<"$file") != "done" ]] || return 1
-    fi # any other status: a file system without locks
+    elif ((status)); then
+        echo "$1: no file locks on this disk; a second copy of this job would run beside the first" >&2
+    fi
     : >"$file"
 }
 

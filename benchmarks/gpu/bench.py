@@ -153,8 +153,14 @@ class Bench:
 
     @cached_property
     def policy(self) -> Policy:
-        """The model, random; layers are computed again in the backward pass."""
+        """The model, random; layers are computed again in the backward pass.
+
+        Its biases are drawn too, as large as what they are added to: Qwen2.5's count, those of a new model are zero.
+        """
         policy = made.policy(self.scale.size, self.device)
+        for name, weight in policy.model.named_parameters():
+            if name.endswith(".bias"):
+                torch.nn.init.normal_(weight)
         policy.recompute_layers()
         return policy
 

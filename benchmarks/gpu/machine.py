@@ -8,13 +8,16 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-PACKAGES = ("torch", "triton", "transformers", "accelerate", "vllm")
+from datpo.core.errors import InputError
+from datpo.engines.vllm import installed_version
+
+PACKAGES = ("torch", "triton", "transformers", "accelerate")
 
 
 def facts() -> dict[str, str]:
     """The machine and the versions of what computes on it, in words."""
     found = {"python": platform.python_version(), "processor": platform.processor() or platform.machine()}
-    found |= {name: _version(name) for name in PACKAGES}
+    found |= {name: _version(name) for name in PACKAGES} | {"vllm": _vllm()}
     found["gpu"] = "none"
     if torch.cuda.is_available():
         about = torch.cuda.get_device_properties(0)
@@ -31,6 +34,13 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
+        return "not installed"
+
+
+def _vllm() -> str:
+    try:
+        return installed_version()
+    except InputError:
         return "not installed"
 
 

@@ -23,7 +23,6 @@ from datpo.search.budget import Progress
 from datpo.search.rollout import Leaf, Rollouts, under_way
 from datpo.search.signals import sentence_numbers
 
-WORDS = ("so", "then", "we", "find", "that", "the", "sum", "of", "both", "is", "even")
 PAPER = Shape(150, 0.53 * 1024, 16, 0.5, 2, "units", 64, 8192, 1024)  # as its Table 8 has it
 PAPERS = 150.44 + 102.17  # seconds of rollout and update on an A100, its Table 10
 
@@ -107,7 +106,7 @@ class Step:
 
     def compare(self) -> None:
         """Diversity and credit."""
-        diversity = sibling_diversity(self.trees, spoken, lexical)
+        diversity = sibling_diversity(self.trees, made.spoken, lexical)
         pairs = zip(self.trees, diversity, strict=True)
         self.credits = [credited(self.method, tree, Progress(), diversity_B) for tree, diversity_B in pairs]
 
@@ -125,13 +124,8 @@ class Step:
         return loss
 
 
-def spoken(tokens: Sequence[int]) -> str:
-    """Words for tokens, with a full stop now and then: random weights know no tokenizer."""
-    return "".join(f" {WORDS[token % len(WORDS)]}{'.' if token % 17 == 0 else ''}" for token in map(int, tokens))
-
-
 def _sentences(leaves: Sequence[Leaf]) -> list[Floats]:
-    return [sentence_numbers(tree.branches[leaf], spoken) for tree, leaf in leaves]
+    return [sentence_numbers(tree.branches[leaf], made.spoken) for tree, leaf in leaves]
 
 
 def _drawn(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:

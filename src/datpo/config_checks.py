@@ -40,7 +40,7 @@ def check(config: Mapping[str, Any], methods: Sequence[str]) -> None:
         lambda: _sources(config),
         lambda: _out_of_domain(config),
         lambda: _sample_counts(config),
-        lambda: _bands(config),
+        lambda: mistakes_in_bands(config["difficulty"]),
         lambda: mistakes_in_studies(config),
     )
     lines = [f"config: {line}" for each in checks for line in each()]
@@ -227,8 +227,9 @@ def _sample_counts(config: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def _bands(config: Mapping[str, Any]) -> Iterator[str]:
-    most, bands = config["difficulty"]["samples"] - 1, config["difficulty"]["bands"]
+def mistakes_in_bands(difficulty: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the bands of problems by how often they are solved; never or always solved is no band."""
+    most, bands = difficulty["samples"] - 1, difficulty["bands"]
     for name, (low, high) in bands.items():
         if not 1 <= low <= high <= most:
             yield (

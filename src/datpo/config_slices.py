@@ -13,11 +13,10 @@ from datpo.config_studies import BASE, benchmarks_of, models_of
 
 Settings = dict[str, Any]
 
-# What of the training settings says how trees grow, are graded and compared.
+# What of the training settings says how trees grow and are graded.
 EXPLORED = (
     *("max_new_tokens", "length_limit", "temperature", "truncated", "graded_text", "checker", "generation_batch"),
     *("prompts_per_step", "precision", "engine", "token_budget", "logit_budget"),
-    *("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision"),
 )
 
 
@@ -83,7 +82,7 @@ def explore_settings(config: Settings, name: str) -> Settings:
         "data": _recipe(config, set_of(exploration["benchmark"])),
         **{key: exploration[key] for key in ("benchmark", "problems", "repeats")},
         "structures": [{"name": structure, **chosen} for structure, chosen in structures],
-        "train": {key: train[key] for key in EXPLORED},
+        "train": {**{key: train[key] for key in EXPLORED}, **embedder_settings(config, run)},
         "seed": config["evaluation"]["seed"],
     }
 

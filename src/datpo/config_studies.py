@@ -169,6 +169,8 @@ def mistakes_in_studies(config: Mapping[str, Any]) -> Iterator[str]:
         for key in ("columns", "benchmarks", "rows"):
             if study[key] is not None and not study[key]:
                 yield f"studies.{name}.{key}: is empty, so there is nothing to show"
+        if "passes" in (study["checkpoints"] or {}):
+            yield f"studies.{name}.checkpoints.passes: logs count no passes; say steps, tokens or updates"
         rows = list((study["rows"] or {}).values())
         for run in sorted({run for run in rows if rows.count(run) > 1}):
             yield f"studies.{name}.rows: {run!r} stands in two rows; a table shows each training once"

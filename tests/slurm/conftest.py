@@ -29,9 +29,9 @@ def started(accounting: bool) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def slurm() -> Iterator[Cluster]:
-    """A cluster without accounting."""
-    yield from started(accounting=False)
+def slurm(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster, without accounting unless a test has it as its parameter."""
+    yield from started(accounting=getattr(request, "param", False))
 
 
 @pytest.fixture(scope="module")

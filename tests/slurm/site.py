@@ -26,7 +26,10 @@ OWN = {
     "latency-wait: 60": "latency-wait: 10",
 }
 WITHOUT_ACCOUNTING = {"#slurm-status-command: squeue": "slurm-status-command: squeue"}
-WITH_ACCOUNTING = {"#  slurm_account: my_account": "  slurm_account: tests"}
+WITH_ACCOUNTING = {
+    "#  slurm_account: my_account": "  slurm_account: tests",
+    "#  qos: normal": "  qos: normal",
+}
 
 
 def move_in(tree: Tree, cluster: Cluster, gpus: str = "gpu") -> None:

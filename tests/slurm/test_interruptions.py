@@ -28,6 +28,8 @@ CONFIG = (
 RUN = Path("results/ci/ci/datpo/datpo/seed0")
 LOG = str(RUN / "metrics.jsonl")
 WEIGHTS = RUN / "checkpoint/model.safetensors"
+# Snakemake asks after jobs in one of two ways: `squeue` or, as on most sites, `sacct`.
+BOTH_WAYS = pytest.mark.parametrize("slurm", [False, True], ids=["squeue", "sacct"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,7 @@ def trainer(run: Running) -> int:
     return beats(run.tree)[-1][0]
 
 
+@BOTH_WAYS
 def test_pre_empted(site: Tree, slurm: Cluster) -> None:
     with under_way(site, slurm) as run:
         slurm.take_all_gpus()
@@ -104,6 +107,7 @@ def test_pre_empted_with_time_to_leave(site: Tree, slurm: Cluster) -> None:
     assert never_two_at_once(site) == 2
 
 
+@BOTH_WAYS
 def test_at_its_time_limit(site: Tree, slurm: Cluster) -> None:
     """It is told before, saves after the step under way, and goes on: as often as it takes, and at no retry's cost."""
     with under_way(site, slurm) as run:

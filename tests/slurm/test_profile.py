@@ -50,7 +50,16 @@ def test_a_job_asks_for_its_own_needs_within_the_limits_of_the_site(
     said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET.replace("samples", "scores"), **with_conda)
     asked = resources(said, "score")
     assert (asked["slurm_partition"], asked["runtime"], asked["slurm_extra"]) == ("cpu", "60", "--mail-type=FAIL")
+    assert asked["qos"] == "normal"
     assert not {"gpu", "gpu_model", "constraint"} & set(asked)
+
+
+def test_a_job_without_a_model_gets_more_of_both_with_each_try(filled_in: Tree, with_conda: dict[str, str]) -> None:
+    scores = TARGET.replace("samples", "scores")
+    for attempt, runtime, memory in (("2", "120", "8000"), ("9", "480", "36000")):  # not 9 hours
+        said = filled_in.snakemake("--profile", "slurm", "-n", "--attempt", attempt, "--", scores, **with_conda)
+        asked = resources(said, "score")
+        assert (asked["runtime"], asked["mem_mb"]) == (runtime, memory)
 
 
 def test_slurm_s_own_words_for_times_and_gpus_are_refused_where_they_would_mean_something_else(
@@ -61,6 +70,13 @@ def test_slurm_s_own_words_for_times_and_gpus_are_refused_where_they_would_mean_
     for old, new, says in (
         ("runtime: 8h", "runtime: 4:00:00", "would not be read as hours; write 4h"),
         ("gpu_kind: a100", "gpu_kind: a100-sxm4-80gb", "leave the line out, and say gpu_feature"),
+        # Snakemake would take these for Python: 2007, a function, 83; and YAML for true and for a list.
+        ("slurm_account: my_account", "slurm_account: 2024-17", """write slurm_account: "'2024-17'\""""),
+        ("slurm_partition: cpu", "slurm_partition: all", """write slurm_partition: "'all'\""""),
+        ("qos: normal", "qos: 0123", """write qos: "'0123'\""""),
+        ("gpu_partition: gpu", "gpu_partition: on", """write gpu_partition: "'on'\""""),
+        ("gpu_feature: a100_80gb", "gpu_feature: [a100|h100]", """write gpu_feature: "'[a100|h100]'\""""),
+        ("qos: normal", "qos:  ", "nothing follows"),
     ):
         assert old in text
         try:
@@ -70,6 +86,31 @@ def test_slurm_s_own_words_for_times_and_gpus_are_refused_where_they_would_mean_
             profile.write_text(text, encoding="utf-8")
         assert says in said
         assert "Traceback" not in said
+
+
+def test_texts_that_look_like_python_arrive_as_they_are_in_two_pairs_of_quotes(
+    filled_in: Tree, with_conda: dict[str, str]
+) -> None:
+    profile = filled_in.root / PROFILE
+    text = profile.read_text(encoding="utf-8")
+    quoted = text
+    for line, value in (
+        ("slurm_account: my_account", "2024-17"),
+        ("slurm_partition: cpu", "all"),
+        ("gpu_partition: gpu", "gpu-a100"),
+        ("gpu_feature: a100_80gb", "[a100|h100]"),
+    ):
+        assert line in text
+        quoted = quoted.replace(line, f"""{line.split(":")[0]}: "'{value}'\"""")
+    quoted = quoted.replace("qos: normal", "qos: 17")
+    try:
+        profile.write_text(quoted, encoding="utf-8")
+        said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET.replace("samples", "scores"), **with_conda)
+    finally:
+        profile.write_text(text, encoding="utf-8")
+    score, train = resources(said, "score"), resources(said, "train_datpo")
+    assert (score["slurm_account"], score["slurm_partition"], score["qos"]) == ("2024-17", "all", "17")
+    assert (train["slurm_partition"], train["constraint"]) == ("gpu-a100", "[a100|h100]")
 
 
 def test_a_site_with_short_limits_leaves_most_of_them(filled_in: Tree, with_conda: dict[str, str]) -> None:
@@ -94,3 +135,25 @@ def test_profile_and_data_are_found_from_another_folder(
     asked = ("-s", str(filled_in.root / "Snakefile"), "--profile", str(filled_in.root / "slurm"), "--", TARGET)
     assert elsewhere.plan(*asked, **with_conda) == here
     assert filled_in.plan("--profile", "slurm", "--directory", str(tmp_path), "--", TARGET, **with_conda) == here
+
+
+SUBMITS = """
+class Resources(dict):
+    __getattr__ = dict.get
+
+class Job:
+    threads, resources = 1, Resources()
+
+PARAMS = dict.fromkeys(["run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir"], "x")
+print(SLURM.get_submit_command(Job, PARAMS, settings=None, failed_nodes={"None assigned", "node1"}))
+"""
+
+
+def test_what_accounting_says_of_a_job_without_a_node_is_not_taken_for_a_node(
+    filled_in: Tree, with_conda: dict[str, str]
+) -> None:
+    with filled_in.edited("rules/plan.smk", "\n\nrule plan:", f"{SUBMITS}\nrule plan:"):
+        said = filled_in.snakemake("--profile", "slurm", "-n", "--", TARGET, **with_conda)
+    (line,) = (line for line in said.splitlines() if line.startswith("sbatch "))
+    assert "--exclude=node1 " in line
+    assert "None" not in line

@@ -82,7 +82,7 @@ TRAINING = {
 
 @pytest.fixture(scope="module")
 def engine(policy: Policy) -> VLLMEngine:
-    return rollout_engine(policy, SETTINGS)
+    return rollout_engine(policy, SETTINGS, trains=True)
 
 
 @pytest.fixture

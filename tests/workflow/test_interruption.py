@@ -12,8 +12,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ pytestmark = pytest.mark.xdist_group("interruption")  # one base model and one u
 RUN, TREES = "results/ci/ci/datpo/datpo/seed0", "results/ci/explorations"
 BASE = "results/ci/ci/base/base/seed0"
 SCORES, FORKS = f"{RUN}/scores/moves-easy.jsonl", f"{TREES}/forks"
+# All that a verb made and that was made of it.
+MADE = {"train": [RUN], "sample": [f"{RUN}/{made}" for made in ("samples", "scores", "work")], "explore": [TREES]}
 STEPS, SAMPLES = 6, 8
 SETTINGS = (
     "scale=ci",
@@ -58,6 +60,9 @@ class Kill:
     verb: str
     done: int
     seconds: float
+
+    def earlier(self) -> Kill:
+        return replace(self, done=self.done // 2, seconds=self.seconds / 2)
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ def finished(tree: Tree, verb: str) -> list[str]:
 
 
 def strike(tree: Tree, target: str, kill: Kill) -> Struck | None:
-    """Let it run and kill; nothing if the verb had already ended. A job that outlives Snakemake is left alone."""
+    """Let it run and kill; nothing if the verb ended before. A job that outlives Snakemake is left alone."""
     unlock(tree)
     said = str(tree.root / f"said-{len(list(tree.root.glob('said-*')))}.txt")
     running = SERVER.Process(target=in_a_session_of_its_own, args=(command(target), tree.root, dict(os.environ), said))
@@ -143,21 +148,32 @@ def strike(tree: Tree, target: str, kill: Kill) -> Struck | None:
     time.sleep(kill.seconds)
     struck = Struck(kill, done(tree, kill.verb), len(lines(tree.root / "done.txt")))
     jobs = at_work(tree, kill.verb)
-    if kill.who == "job":
-        for process in jobs:
-            os.kill(process, signal.SIGKILL)
-    elif kill.who == "snakemake":
-        os.kill(running.pid, signal.SIGKILL)
-    else:
-        os.killpg(running.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        for process in jobs if kill.who == "job" else [running.pid]:
+            (os.killpg if kill.who == "everything" else os.kill)(process, signal.SIGKILL)
     running.join(120)
     assert not running.is_alive()
     return struck if jobs else None
 
 
 def interrupted(tree: Tree, target: str, kills: Sequence[Kill]) -> list[Struck]:
-    """One kill after the other and then to the end; what each time was done was neither lost nor done again."""
-    struck = [each for kill in kills if (each := strike(tree, target, kill))]
+    """One kill after the other, and then to the end. A verb that had ended is begun again, so that each kill hits."""
+    hits: list[Struck] = []
+    since = 0  # the first of them that struck what is there now
+    for kill in kills:
+        while not (hit := strike(tree, target, kill)):
+            assert kill.done or kill.seconds > 0.1, kill  # a verb has not begun by then
+            run_to_the_end(tree, target, hits[since:])
+            for name in MADE[kill.verb]:
+                shutil.rmtree(tree.root / name, ignore_errors=True)
+            kill, since = kill.earlier(), len(hits)
+        hits.append(hit)
+    run_to_the_end(tree, target, hits[since:])
+    return hits
+
+
+def run_to_the_end(tree: Tree, target: str, struck: Sequence[Struck]) -> None:
+    """What was done when a job was struck was neither lost nor done again."""
     run(tree, target)
     notes = [line.split(" ", 1) for line in lines(tree.root / "done.txt")]
     log = lines(tree.root / RUN / "metrics.jsonl")
@@ -167,7 +183,6 @@ def interrupted(tree: Tree, target: str, kills: Sequence[Kill]) -> list[Struck]:
             assert log[: len(each.done)] == each.done, each  # its times too
         else:
             assert not {what for noted, what in notes[each.notes :] if noted == verb} & set(each.done), each
-    return struck
 
 
 def made(tree: Tree) -> dict[str, Any]:
@@ -219,7 +234,7 @@ def kills_of(chance: random.Random, verbs: Sequence[str], most: dict[str, int]) 
 def test_a_training_and_its_samples_survive_three_kills(
     base: Tree, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Each of the three kinds, at points drawn once."""
+    """Each of the three kinds, at points drawn once, or before where the verb had ended by then."""
     chance = random.Random(7)
     kills = [
         Kill("snakemake", "train", 1, chance.random()),
@@ -227,8 +242,7 @@ def test_a_training_and_its_samples_survive_three_kills(
         Kill("everything", "sample", 2, chance.random() / 2),
     ]
     tree = base.copied(tmp_path / "project")
-    struck = interrupted(tree, SCORES, kills)
-    assert [each.kill for each in struck][:2] == kills[:2]  # sampling may be over before it can be hit
+    assert len(interrupted(tree, SCORES, kills)) == 3
     assert made(tree) == undisturbed
 
 
@@ -253,7 +267,7 @@ def test_whatever_is_killed_whenever_it_ends_in_the_same_bytes(
 ) -> None:
     tree = base.copied(tmp_path / "project")
     kills = kills_of(random.Random(seed), ("train", "train", "sample", "sample"), {"train": 3, "sample": 6})
-    assert len(interrupted(tree, SCORES, kills)) >= 2
+    assert len(interrupted(tree, SCORES, kills)) == 4
     assert made(tree) == undisturbed
 
 
@@ -262,7 +276,7 @@ def test_an_exploration_survives_four_kills(base: Tree, tmp_path: Path) -> None:
     whole, tree = base.copied(tmp_path / "whole"), base.copied(tmp_path / "project")
     run(whole, FORKS)
     kills = kills_of(random.Random(11), ("explore",) * 4, {"explore": 4})
-    assert len(interrupted(tree, FORKS, kills)) >= 3
+    assert len(interrupted(tree, FORKS, kills)) == 4
     assert made(tree) == made(whole)
 
 
@@ -336,10 +350,25 @@ def job(folder: Path, does: str) -> Iterator[subprocess.Popen[str]]:
     process.communicate()
 
 
-def again(folder: Path, does: str) -> subprocess.CompletedProcess[str]:
+def again(folder: Path, does: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", f"{JOB}'{does}'"], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", f"{JOB}'{does}'"],
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
+
+
+def stand_ins(folder: Path, **programs: str) -> str:
+    """A PATH on which these programs are found first, each a line of shell."""
+    (folder / "bin").mkdir()
+    for name, line in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+        (folder / "bin" / name).chmod(0o755)
+    return f"{folder}/bin:{os.environ['PATH']}"
 
 
 @pytest.mark.parametrize(("code", "then"), [(0, "began"), (3, "began,again")])
@@ -370,3 +399,29 @@ def test_a_job_is_asked_to_stop_when_nobody_waits_for_it_any_more(tmp_path: Path
     assert second.returncode == 0
     assert "another copy of this job is at work" in second.stderr
     assert (tmp_path / "began").read_text().split() == ["began", "stopped", "second"]
+
+
+def test_on_a_disk_without_locks_it_is_said_that_copies_do_not_wait(tmp_path: Path) -> None:
+    said = again(tmp_path, "echo done >began", PATH=stand_ins(tmp_path, flock="exit 71"))
+    assert (said.returncode, (tmp_path / "began").read_text()) == (0, "done\n")
+    assert "log: no file locks on this disk; a second copy of this job would run beside the first" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("squeue", "scontrol", "queued", "named"),
+    [
+        ("echo RUNNING rule_train", "touch queued", True, False),
+        ("echo RUNNING rule_train", "exit 1", False, True),
+        ("exit 127", "touch queued", False, True),
+        ("echo COMPLETING rule_train", "touch queued", False, False),  # it is being cancelled
+        ("echo RUNNING", "touch queued", False, False),  # an allocation in which somebody runs Snakemake
+    ],
+)
+def test_a_job_that_was_told_to_stop_is_queued_again_or_says_that_it_could_not_be(
+    tmp_path: Path, squeue: str, scontrol: str, queued: bool, named: bool
+) -> None:
+    path = stand_ins(tmp_path, squeue=squeue, scontrol=scontrol)
+    said = again(tmp_path, "exit 143", PATH=path, SLURM_JOB_ID="7")
+    assert said.returncode == 143
+    assert (tmp_path / "queued").exists() == queued
+    assert ("job 7 cannot be queued again from here, so it counts as a retry" in said.stderr) == named

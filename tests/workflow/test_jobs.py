@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,6 +59,24 @@ def test_a_failed_training_keeps_its_state_and_the_others_results(stubbed: Tree)
         ("grpo", False),
         ("datpo", True),
     ]
+
+
+def test_a_score_that_fails_is_tried_again_too(stubbed: Tree) -> None:
+    scores = "results/ci/ci/base/base/seed0/scores/moves-easy.jsonl"
+    fails = '"score": lambda options: fail_if_told("score", "score"),\n        "difficulty"'
+    with stubbed.edited("src/datpo/__main__.py", '"difficulty"', fails):
+        said = stubbed.snakemake("--cores", "1", scores, *CI, RETRIES, fails=True, STUB_FAIL="score")
+    assert said.count("datpo score: score has no more luck") == 3
+
+
+def test_every_job_that_goes_to_a_cluster_says_what_it_needs_and_is_tried_again() -> None:
+    text = "\n".join(file.read_text(encoding="utf-8") for file in Path("rules").rglob("*.smk"))
+    rules = re.split(r"^rule ", text, flags=re.M)
+    sent = [rule for rule in rules if "\n    shell:" in rule and "\n    localrule: True" not in rule]
+    assert len(sent) > 20
+    for rule in sent:
+        assert re.search(r"\n    retries: RETRIES\n", rule), rule
+        assert re.search(r"\n        \*\*(model|light)_job\(", rule), rule
 
 
 @contextmanager

@@ -143,6 +143,7 @@ def test_as_many_pages_are_shown_as_there_are_trees(copy: Tree) -> None:
     [
         ("studies={table3: {rows: {again: datpo}}}", "studies.table3.rows: 'datpo' stands in two rows"),
         ("studies={table3: {columns: []}}", "studies.table3.columns: is empty, so there is nothing to show"),
+        ("studies={figure4: {checkpoints: {passes: [1]}}}", "studies.figure4.checkpoints.passes: logs count no passes"),
         ("studies={table3: {benchmarks: []}}", "studies.table3.benchmarks: is empty"),
         ("studies={table2: null}", "studies.table2: cannot be taken away"),
         (

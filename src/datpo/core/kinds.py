@@ -63,10 +63,10 @@ NAME = Kind("whole text, not empty", lambda value: isinstance(value, str) and va
 OBJECT = Kind("a JSON object", lambda value: isinstance(value, dict))
 
 
-def check_kinds(place: str, row: Any, needed: Kinds, optional: Kinds | None = None) -> None:
+def check_kinds(place: str, row: Any, needed: Kinds, optional: Kinds | None = None, known_only: bool = False) -> None:
     """Refuse an object that lacks a needed key, or holds something else under a key than the table says.
 
-    Keys that no table names may stand there too.
+    Keys that no table names may stand there too, unless it is to hold `known_only`.
 
     Raises:
         InputError: the place and the key are named.
@@ -81,6 +81,9 @@ def check_kinds(place: str, row: Any, needed: Kinds, optional: Kinds | None = No
     for key, kind in (optional or {}).items():
         if key in row and not kind.fits(row[key]):
             raise InputError(f"{place}: {key!r} must be {kind.words}, not {_short(row[key])}")
+    known = {*needed, *(optional or {})}
+    if known_only and (strange := [key for key in row if key not in known]):
+        raise InputError(f"{place}: unknown key {_short(strange[0])}; known: {', '.join(sorted(known))}")
 
 
 def _short(value: Any, limit: int = 80) -> str:

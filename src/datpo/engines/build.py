@@ -16,8 +16,11 @@ MOMENTS = 8  # bytes that AdamW's two have for each parameter
 SCORED_LOGIT = 22  # bytes of a logit at the highest point of the policy's own pass (datpo.learn.exact)
 
 
-def rollout_engine(policy: Policy, settings: Mapping[str, Any]) -> HFEngine | VLLMEngine:
-    """For rollouts, whose tokens have log-probabilities and entropies; `settings` as of `train:`."""
+def rollout_engine(policy: Policy, settings: Mapping[str, Any], trains: bool) -> HFEngine | VLLMEngine:
+    """For rollouts, whose tokens have log-probabilities and entropies; `settings` as of `train:`.
+
+    Beside a policy that `trains` room is left for its optimiser.
+    """
     if settings["engine"] == "hf":
         return HFEngine(policy, settings["generation_batch"], settings["temperature"])
     score = partial(
@@ -28,8 +31,9 @@ def rollout_engine(policy: Policy, settings: Mapping[str, Any]) -> HFEngine | VL
         temperature=settings["temperature"],
     )
     head = policy.model.lm_head.weight.numel()
-    # Moments come with the first update. Scoring takes a chunk of logits and a copy of the head.
-    reserved = MOMENTS * policy.model.num_parameters() + SCORED_LOGIT * settings["logit_budget"] + 2 * head
+    # Scoring takes a chunk of logits and a copy of the head. Moments come with the first update.
+    reserved = SCORED_LOGIT * settings["logit_budget"] + 2 * head
+    reserved += MOMENTS * policy.model.num_parameters() if trains else 0
     return VLLMEngine(policy, settings["temperature"], settings["precision"], score, reserved)
 
 

@@ -10,7 +10,7 @@ Suffixes: P problems, K metrics (e.g. the values of k), D bootstrap draws.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -58,35 +58,3 @@ def intervals(values: ArrayLike, draws: int = 2000, seed: int = 0) -> list[Inter
     times_DP = rng.multinomial(problems, np.full(problems, 1 / problems), size=draws)
     low_K, high_K = np.quantile(times_DP @ values_PK / problems, [0.025, 0.975], axis=0)
     return [Interval(*map(float, ends)) for ends in zip(mean_K, low_K, high_K, strict=True)]
-
-
-def paired_difference(a: Sequence[Run], b: Sequence[Run], draws: int = 2000, seed: int = 0) -> Interval:
-    """By how much method `a` is above method `b` on the same problems.
-
-    Each method's runs are averaged problem by problem; then problems are drawn, and both methods are read on
-    the drawn ones, so that what makes a problem hard for both cancels.
-
-    Raises:
-        InputError: no run, or runs over different problems; one such problem is named.
-    """
-    mean_a, mean_b = _averaged(a), _averaged(b)
-    _same_problems(mean_a, mean_b)
-    difference_P = np.array([mean_a[name] - mean_b[name] for name in mean_a])
-    return intervals(difference_P[:, None], draws, seed)[0]
-
-
-def _averaged(runs: Sequence[Run]) -> dict[str, float]:
-    if not runs:
-        raise InputError("a mean over no runs does not exist; give the metrics of at least one run")
-    for run in runs[1:]:
-        _same_problems(runs[0], run)
-    return {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
-
-
-def _same_problems(a: Run, b: Run) -> None:
-    odd = sorted(set(a) ^ set(b))
-    if odd:
-        raise InputError(
-            f"runs over different problems cannot be compared: {odd[0]!r} (and {len(odd) - 1} more) is "
-            "in one only; evaluate both on the same file"
-        )

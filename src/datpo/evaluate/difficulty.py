@@ -12,19 +12,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from datpo.config import read_settings
+from datpo.config_checks import mistakes_in_bands
 from datpo.core.errors import InputError
 from datpo.core.files import Row, whole_file, whole_folder
+from datpo.core.kinds import Kind, Kinds, check_kinds, list_of, map_of, or_null, whole
 from datpo.core.problem import save_problems
 from datpo.core.seeds import generator
 from datpo.evaluate.samples import by_problem, matching_problems, read_scores, refuse_bad_keys
 
-SETTINGS: dict[str, Any] = {
-    "samples": 12,
-    "bands": {"easy": [9, 11], "medium": [5, 8], "hard": [1, 4]},
-    "subset_size": None,
-    "seed": 0,
+SETTINGS: Kinds = {
+    "samples": whole(1),
+    "bands": map_of(Kind("[fewest, most] right samples", lambda band: list_of(whole()).fits(band) and len(band) == 2)),
+    "subset_size": or_null(whole(1)),
+    "seed": whole(),
 }
 
 
@@ -122,31 +123,8 @@ def _write_counts(
 
 
 def _settings(config: Path) -> dict[str, Any]:
-    given = yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
-    if not isinstance(given, dict) or set(given) - set(SETTINGS):
-        raise InputError(f"{config}: the keys of a difficulty configuration are {', '.join(SETTINGS)}")
-    settings = {**SETTINGS, **given}
-    for key, least in (("samples", 1), ("seed", 0)):
-        if type(settings[key]) is not int or settings[key] < least:
-            raise InputError(f"{config}: `{key}` must be a whole number from {least}, not {settings[key]!r}")
-    size = settings["subset_size"]
-    if size is not None and (type(size) is not int or size < 1):
-        raise InputError(f"{config}: `subset_size` must be null or a whole number from 1, not {size!r}")
-    _check_bands(config, settings)
+    settings = read_settings(config)
+    check_kinds(str(config), settings, SETTINGS, known_only=True)
+    for mistake in mistakes_in_bands(settings):
+        raise InputError(f"{config}: {mistake}")
     return settings
-
-
-def _check_bands(config: Path, settings: Mapping[str, Any]) -> None:
-    taken: dict[int, str] = {}
-    bands = settings["bands"]
-    if not isinstance(bands, dict) or not bands:
-        raise InputError(f"{config}: `bands` must map names to [fewest, most] right samples")
-    for name, band in bands.items():
-        if not (isinstance(band, list) and len(band) == 2 and all(type(end) is int for end in band)):
-            raise InputError(f"{config}: band {name!r} must be [fewest, most] right samples, not {band!r}")
-        if not 0 <= band[0] <= band[1] <= settings["samples"]:
-            raise InputError(f"{config}: band {name!r} = {band} does not lie in 0..{settings['samples']}")
-        for right in range(band[0], band[1] + 1):
-            if right in taken:
-                raise InputError(f"{config}: bands {taken[right]!r} and {name!r} both hold {right} right samples")
-            taken[right] = name

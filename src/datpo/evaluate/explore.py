@@ -30,13 +30,14 @@ from datpo.core.saved import SavedTree, save_trees
 from datpo.core.spent import drop_spent
 from datpo.core.tree import Ints, RolloutTree
 from datpo.credit.diversity import Embed, Vectors, block_diversity, embedded, siblings, tree_diversity
-from datpo.engines.build import engine_versions, rollout_engine
+from datpo.engines.build import engine_versions
 from datpo.evaluate.sample import PRECISIONS
-from datpo.learn.embed import embedder
-from datpo.learn.grading import check_keys, grader
+from datpo.learn.device import said
+from datpo.learn.embed import embedder_of
+from datpo.learn.grading import check_keys
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import prompts_of
-from datpo.learn.signals import signals_of
+from datpo.learn.rollouts import rollouts_of
 from datpo.methods import Method, load
 from datpo.progress import ProgressLines
 from datpo.search.budget import Progress
@@ -64,7 +65,6 @@ COLUMNS = (
     *("structure", "problem", "repeat", "leaves", "right", "tokens", "forks", "sibling_diversity"),
     *(*LOCALISATION, "length"),
 )
-EMBEDDER = ("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
@@ -138,7 +138,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
     folders = {folder / f"{index:06d}": chunk for index, chunk in enumerate(chunks)}
     todo = {path: chunk for path, chunk in folders.items() if not is_sealed(path)}
     if todo:
-        policy.model.to(Accelerator().device)
+        policy.model.to(said(Accelerator().device))
         explorer = explorer_of(policy, structures, settings)
         total, left = (sum(len(chunk.problems) for chunk in some.values()) for some in (folders, todo))
         label = f"explore {settings['identity']['model']} {settings['identity']['run']} {settings['exploration']}"
@@ -185,23 +185,8 @@ def chunks_of(problems: Sequence[Problem], policy: Policy, settings: Row) -> lis
 
 def explorer_of(policy: Policy, structures: Structures, settings: Row) -> Explorer:
     """Rollouts as training has them, with the same limits, checker and embedder."""
-    train = settings["train"]
-    rollouts = Rollouts(
-        engine=rollout_engine(policy, train),
-        grade=grader(
-            settings["domain"],
-            policy,
-            settings["prompt"].get("stop") or [],
-            train["graded_text"],
-            train["truncated"],
-            train["checker"],
-        ),
-        signals=signals_of(policy),
-        max_new_tokens=train["max_new_tokens"],
-        limit=train["length_limit"],
-        context_window=policy.context_window,
-    )
-    return Explorer(policy, rollouts, structures, embedder(*map(train.get, EMBEDDER)), settings["seed"])
+    rollouts, embed = rollouts_of(policy, settings, trains=False), embedder_of(settings["train"])
+    return Explorer(policy, rollouts, structures, embed, settings["seed"])
 
 
 def base_rollouts(methods: Sequence[Method]) -> Method:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import ArrayLike
 
+from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import Row, write_json
 from datpo.core.kinds import Kinds, check_kinds, list_of, one_of, whole
@@ -22,22 +22,13 @@ from datpo.evaluate.bootstrap import Floats, Interval, Run, intervals
 from datpo.evaluate.majority import NO_VOTE, maj_at_k
 from datpo.evaluate.samples import by_problem, matching_problems, read_scores, refuse_bad_keys
 
-SETTINGS = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude", "runs": 1}
-COUNTED: Kinds = {
+SETTINGS: Kinds = {
     "k": list_of(whole(1)),
     "bootstrap": whole(1, 100_000),
     "seed": whole(),
     "missing": one_of("exclude", "wrong"),
     "runs": whole(1),
 }
-
-
-class Average(NamedTuple):
-    """avg@k of a benchmark; `missing` samples were lost and stand in none of the means."""
-
-    value: float
-    per_problem: Floats
-    missing: int
 
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike, problems: Sequence[str] | None = None) -> Floats:
@@ -77,30 +68,25 @@ def pass_at_k(n: ArrayLike, c: ArrayLike, k: ArrayLike, problems: Sequence[str] 
     return np.asarray((1 - all_wrong[:, k_K - 1]).reshape(np.shape(n) + np.shape(k)), dtype=float)
 
 
-def avg_at_k(rewards: Sequence[Sequence[float | None]], problems: Sequence[str] | None = None) -> Average:
-    """The mean over problems of the share of right samples of each.
+def avg_at_k(rewards: Sequence[Sequence[float]], problems: Sequence[str] | None = None) -> Floats:
+    """The share of right samples of each problem (P,), whose mean is avg@k.
 
-    Problems weigh the same however many samples they have; pooling the samples would not.
+    So problems weigh the same however many samples they have; pooling the samples would not.
 
     Args:
-        rewards: for each problem its samples' rewards, None for a sample lost to an engine error.
+        rewards: for each problem those of its samples.
         problems: the problems' ids, for the error message.
 
     Raises:
-        InputError: no problem, or a problem none of whose samples is left.
+        InputError: no problem, or one without samples.
     """
     if not rewards:
         raise InputError("avg@k over no problems does not exist")
-    means = []
     for index, samples in enumerate(rewards):
-        kept = [reward for reward in samples if reward is not None]
-        if not kept:
+        if not samples:
             name = problems[index] if problems is not None else index
             raise InputError(f"problem {name!r}: no sample is left to average; sample it again")
-        means.append(sum(kept) / len(kept))
-    per_problem = np.array(means)
-    missing = sum(reward is None for samples in rewards for reward in samples)
-    return Average(float(per_problem.mean()), per_problem, missing)
+    return np.array([np.mean(samples) for samples in rewards])
 
 
 def values_at_k(metrics: Mapping[str, Any], k: int) -> Run:
@@ -116,8 +102,8 @@ def metrics_file(config: Path, scores: Path, problems: Path, out: Path) -> None:
 
     Args:
         config: YAML with `k` (a list), `bootstrap` (draws), `seed`, `missing`: samples lost to an engine
-            error are left out ("exclude", the default, which lowers n of their problem) or count as "wrong";
-            and `runs`: evaluation runs the samples are split into.
+            error are left out ("exclude", which lowers n of their problem) or count as "wrong"; and `runs`:
+            evaluation runs the samples are split into.
         scores: a scores file.
         problems: the benchmark's problems.
         out: the metrics as JSON; values are fractions, an interval's ends are null if there is one problem
@@ -174,10 +160,10 @@ def _kept(group: Sequence[Row], missing: str) -> list[Row]:
 def _values(groups: Sequence[Sequence[Row]], names: Sequence[str], ks: Sequence[int], seed: int) -> Floats:
     """For every problem its avg, pass@k for each k and maj@k for each k (P, 1 + 2K)."""
     rights = [[row["verdict"] == "right" for row in group] for group in groups]
-    average = avg_at_k([list(map(float, right)) for right in rights], names)
+    average_P = avg_at_k(rights, names)
     passed_PK = pass_at_k([len(right) for right in rights], [sum(right) for right in rights], ks, names)
     votes = [[NO_VOTE if row["class"] is None else row["class"] for row in group] for group in groups]
-    return np.hstack([average.per_problem[:, None], passed_PK, maj_at_k(rights, votes, ks, seed)])
+    return np.hstack([average_P[:, None], passed_PK, maj_at_k(rights, votes, ks, seed)])
 
 
 def _runs(settings: Mapping[str, Any], groups: Mapping[str, Sequence[Row]], n: int) -> dict[str, Any]:
@@ -219,15 +205,9 @@ def _document(interval: Interval) -> dict[str, float | None]:
 
 
 def _settings(config: Path) -> dict[str, Any]:
-    given = yaml.safe_load(Path(config).read_text(encoding="utf-8")) or {}
-    if not isinstance(given, dict) or set(given) - set(SETTINGS):
-        raise InputError(f"{config}: the keys of a metrics configuration are {', '.join(SETTINGS)}")
-    settings = {**SETTINGS, **given}
-    check_kinds(str(config), settings, COUNTED)
+    settings = read_settings(config)
+    check_kinds(str(config), settings, SETTINGS, known_only=True)
     ks: list[int] = settings["k"]
     if not ks or len(set(ks)) < len(ks):
         raise InputError(f"{config}: `k` must be a list of different whole numbers from 1, not {ks!r}")
     return settings
-
-
-__all__ = ["Average", "avg_at_k", "benchmark_metrics", "maj_at_k", "metrics_file", "pass_at_k", "values_at_k"]

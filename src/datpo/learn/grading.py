@@ -27,20 +27,23 @@ def grader(
 ) -> Grade:
     """Grades leaves on their text up to the first stop string: the whole response, or the branch's own part of it.
 
-    A response that was cut off is graded like any other, or wrong whatever it says. `checker` is one of
-    `verify.CHECKERS`.
+    A response that was cut off, and not behind a stop string, is graded like any other, or has no answer whatever it
+    says. `checker` is one of `verify.CHECKERS`.
     """
 
     def grade(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
         """Reward and verdict of each leaf, in order."""
-        texts = [cut_at_stop(policy.decode(_tokens(tree, leaf, graded)), stops) for tree, leaf in leaves]
+        wholes = [policy.decode(_tokens(tree, leaf, graded)) for tree, leaf in leaves]
+        texts = [cut_at_stop(whole, stops) for whole in wholes]
         pairs = [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)]
+        cut_off = [
+            tree.branches[leaf].finish == "length" and text == whole
+            for (tree, leaf), text, whole in zip(leaves, texts, wholes, strict=True)
+        ]
         verdicts = grade_all(domain, pairs, checker)
         return [
-            (0.0, "wrong")
-            if truncated == "wrong" and tree.branches[leaf].finish == "length"
-            else (verdict.reward, verdict.verdict)
-            for (tree, leaf), verdict in zip(leaves, verdicts, strict=True)
+            (0.0, "no_answer") if cut and truncated == "wrong" else (verdict.reward, verdict.verdict)
+            for cut, verdict in zip(cut_off, verdicts, strict=True)
         ]
 
     return grade

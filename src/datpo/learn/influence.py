@@ -58,7 +58,8 @@ def token_influence(policy: Policy, leaves: Sequence[Leaf]) -> list[Floats]:
 
         y_k = sum_{q >= k + 4} max over layers and heads of a_{q,k}
 
-    Unlike in AttnRL the maximum is taken for each pair, before the sum. An end token looks back like any other.
+    Unlike in AttnRL the maximum is taken for each pair, before the sum. The last token does not look back: the release
+    reads the attention of tokens that another one is sampled behind.
 
     Args:
         policy: the model whose attention is read.
@@ -67,7 +68,8 @@ def token_influence(policy: Policy, leaves: Sequence[Leaf]) -> list[Floats]:
     Returns:
         One array (T,) for each leaf, for the tokens of its branch.
     """
-    numbers = [np.arange(len(tree.branches[leaf].tokens)) for tree, leaf in leaves]
+    lengths = [len(tree.branches[leaf].tokens) for tree, leaf in leaves]
+    numbers = [np.r_[np.arange(length - 1), NO_SENTENCE] for length in lengths]
     return _influences(policy, leaves, numbers, _TokenWatch)
 
 

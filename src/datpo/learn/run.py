@@ -20,23 +20,23 @@ from datpo.core.problem import Problem
 from datpo.core.saved import SavedTree, save_trees
 from datpo.core.seeds import generator
 from datpo.core.tree import Floats, RolloutTree
-from datpo.credit.diversity import Embed, block_diversity, branches_alone, embedded, siblings, tree_diversity
-from datpo.engines.build import rollout_engine
+from datpo.credit.diversity import block_diversity, branches_alone, embedded, siblings, tree_diversity
+from datpo.learn.device import said
 from datpo.learn.duration import Duration
-from datpo.learn.embed import embedder
-from datpo.learn.grading import check_keys, grader
+from datpo.learn.embed import embedder_of
+from datpo.learn.grading import check_keys
 from datpo.learn.minibatch import credited
 from datpo.learn.policy import Policy
 from datpo.learn.processes import Processes, SharedEngine
 from datpo.learn.prompts import prompts_of
-from datpo.learn.signals import signals_of
+from datpo.learn.rollouts import rollouts_of
 from datpo.learn.state import RunState
 from datpo.learn.statistics import fork_statistics, level_statistics, tree_statistics
 from datpo.learn.update import NO_CACHE, Learner, UpdateSettings
 from datpo.learn.validation import Validation
 from datpo.methods import Method, load
 from datpo.search.budget import Progress
-from datpo.search.rollout import Growing, Rollouts, under_way
+from datpo.search.rollout import Growing, under_way
 
 PRECISIONS = {"float32": "no", "bfloat16": "bf16"}
 PATIENCE = timedelta(hours=1)  # of processes that wait for one that still samples, or writes a state
@@ -69,42 +69,24 @@ class Run:
         self.processes = Processes(accelerator)
         policy = policy.ending_at(config["prompt"].get("stop_tokens") or [])
         check_keys(config["domain"], self.problems)
-        policy.model.to(accelerator.device)
+        policy.model.to(said(accelerator.device))
         if settings["activation_checkpointing"]:
             policy.recompute_layers()
         self.policy = policy
         self.learner = Learner(self.policy, optimizer_of(policy, settings), accelerator)
         self.update_settings = UpdateSettings(**{f.name: settings[f.name] for f in fields(UpdateSettings)})
-        self.embed: Embed | None = None
-        if self.method.groups is not None:
-            keys = ("embedder", "embedder_revision", "embedder_remote_code", "embedder_code_revision")
-            self.embed = embedder(*(settings.get(key) for key in keys))
+        self.embed = embedder_of(settings) if self.method.groups else None
         self.prompts = prompts_of(self.problems, config["prompt"], policy.tokenizer, policy.context_window)
-        stops = config["prompt"].get("stop") or []
         self.validation = Validation(
             problems=validation,
             prompts=prompts_of(validation, config["prompt"], policy.tokenizer, policy.context_window),
             samples=settings["validation_samples"],
             max_new_tokens=settings["max_new_tokens"],
-            stops=stops,
+            stops=config["prompt"].get("stop") or [],
             domain=config["domain"],
             checker=settings["checker"],
         )
-        self.rollouts = Rollouts(
-            engine=rollout_engine(self.policy, settings),
-            grade=grader(
-                config["domain"],
-                self.policy,
-                stops,
-                settings["graded_text"],
-                settings["truncated"],
-                settings["checker"],
-            ),
-            signals=signals_of(self.policy),
-            max_new_tokens=settings["max_new_tokens"],
-            limit=settings["length_limit"],
-            context_window=self.policy.context_window,
-        )
+        self.rollouts = rollouts_of(policy, config, trains=True)
 
     def step(self, state: RunState) -> dict[str, Any]:
         """One rollout step and its update; counts it in `state` and returns the step's log row."""
@@ -121,6 +103,7 @@ class Run:
         ]
         clock.append(time.perf_counter())
         report = self.learner.update(self.method, credits, self.update_settings, self.seed, state.step).summary()
+        sampled = sum(self.processes.each(self.rollouts.engine.report()), EngineReport())
         clock.append(time.perf_counter())
         rollout, embedding, credit, update = np.diff(clock).tolist()
         state.step += 1
@@ -136,7 +119,7 @@ class Run:
             "levels": level_statistics(trees),
             **fork_statistics(trees, credits, of_trees),
             **report,
-            **sum(self.processes.each(self.rollouts.engine.report()), EngineReport()).row(),
+            **sampled.row(),
             "fraction": progress.fraction,
             "seconds_rollout": rollout,
             "seconds_diversity": embedding,
@@ -153,7 +136,9 @@ class Run:
         if every is None or (state.step % every and not self.duration.over(state)):
             return {}
         with self._autocast():
-            return self.validation.scores(SharedEngine(self.rollouts.engine, self.processes), self.policy)
+            scores = self.validation.scores(SharedEngine(self.rollouts.engine, self.processes), self.policy)
+        self.rollouts.engine.report()  # of rollouts that train nothing
+        return scores
 
     def _autocast(self) -> AbstractContextManager[None]:
         """The update's precision while sampling; copies of all weights stay where every token is a forward pass."""

@@ -9,7 +9,7 @@ from datpo.core.tree import Branch, Floats
 from datpo.learn.influence import step_influence, token_influence
 from datpo.learn.policy import Policy
 from datpo.search.rollout import Leaf, Signal
-from datpo.search.signals import closing, sentence_numbers, step_numbers
+from datpo.search.signals import closing, paragraph_numbers, sentence_numbers, step_numbers
 
 
 def signals_of(policy: Policy) -> Mapping[str, Signal]:
@@ -24,6 +24,7 @@ def signals_of(policy: Policy) -> Mapping[str, Signal]:
     return {
         "sentence": from_text(sentence_numbers),
         "step": from_text(step_numbers),
+        "paragraph": from_text(paragraph_numbers),
         "closing": from_text(closing),
         "influence": partial(step_influence, policy),
         "token_influence": partial(token_influence, policy),

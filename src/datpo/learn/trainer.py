@@ -31,7 +31,7 @@ def train(config: Path, problems: Path, validation: list[Path], model: Path, wor
     checkpoint that is published is the last one, whatever they say. Beside it, in folders of their names, stand those
     of the steps that first spend each unit of a duration of several, and each amount of `checkpoints`. Everything
     needed to go on lies below `work`. SIGTERM ends the run after the step under way, with a state on disk and exit code
-    143, so that the workflow's retry continues it.
+    143, by which workflow/job.sh knows that Slurm may queue the job again.
     """
     settings = read_settings(config)
     held_out = [problem for file in validation for problem in load_problems(file)]

@@ -53,10 +53,16 @@ class Validation:
             for i in range(self.samples)
         ]
         continuations = engine.sample(requests)
-        texts = [cut_at_stop(policy.decode(continuation.tokens), self.stops) for continuation in continuations]
+        wholes = [policy.decode(continuation.tokens) for continuation in continuations]
+        texts = [cut_at_stop(whole, self.stops) for whole in wholes]
         asked = [problem for problem in self.problems for _ in range(self.samples)]
         verdicts = grade_all(self.domain, list(zip(asked, texts, strict=True)), self.checker)
-        cut_off = np.array([continuation.finish == "length" for continuation in continuations])
+        cut_off = np.array(
+            [
+                continuation.finish == "length" and text == whole
+                for continuation, text, whole in zip(continuations, texts, wholes, strict=True)
+            ]
+        )
         right = np.array([verdict.verdict == "right" for verdict in verdicts]) & ~cut_off
         right_P = right.reshape(len(self.problems), self.samples).sum(axis=1)
         return {

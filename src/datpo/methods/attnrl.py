@@ -70,7 +70,7 @@ def build(
 
 
 def adaptive_trees(forks: int, siblings: int, rounding: Literal["ceil", "round"]) -> Budget:
-    """Fork exp(-z) of the base rollouts; a solved problem (z = 1) only if its influence is above the usual."""
+    """Fork exp(-z) of the base rollouts; a solved problem (z = 1) only if its influence is at least the usual."""
 
     def budget(tree: RolloutTree, progress: Progress, rng: np.random.Generator) -> Plan:
         rewards = tree.rewards_L[list(tree.roots)]

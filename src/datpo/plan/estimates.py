@@ -22,6 +22,7 @@ from datpo.plan.training import training_work
 from datpo.plan.work import Work
 from datpo.report.studies.published import MODEL
 
+CPU = "CPU"
 PAPER_ROOTS, PAPER_LIMIT = 16, 1024  # responses of GRPO in its Table 8, each of at most so many tokens
 WORK = {"pretrain": pretraining_work, "train": training_work, "sample": sampling_work, "explore": exploring_work}
 
@@ -120,7 +121,7 @@ def make_plan(config: Settings, results: Path, folder: Path) -> Plan:
             for job in jobs
         ),
         sizes=sizes,
-        device=gpu["name"] if on_gpu else "CPU",
+        device=gpu["name"] if on_gpu else CPU,
         memory=1e9 * (gpu["memory_gb"] if on_gpu else config["jobs"]["memory_gb"]),
     )
 

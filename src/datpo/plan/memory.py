@@ -26,6 +26,11 @@ SAMPLED_LOGIT = 36
 # log-softmax, and two on the way to entropies (datpo.learn.exact).
 SERVED_LOGIT = 12
 SCORED_LOGIT = 20
+# What vLLM leaves alone and takes on a GPU, as datpo.engines has it: bytes that moments and a copy of the head have for
+# each parameter, bytes of its compiled steps, and the share of the rest that keys and values get.
+MOMENTS, HEAD_COPY = 8, 2
+GRAPHS = 2 << 30
+PAGED_SHARE = 0.8
 # Rows leave a batch when a fifth has ended: then the old cache and a copy of four fifths exist together.
 LEAVING = 0.8
 # Of a weight whose gradient is being made in mixed precision: the gradient, and the same in float32 on its way to where
@@ -40,7 +45,8 @@ class Memory:
     """Bytes of a job by part.
 
     Attributes:
-        masters, gradients: float32; gradients stand in an update alone.
+        masters, gradients: float32; gradients stand in an update alone. Of a job that does not train the masters are
+            the policy itself, where it scores what another engine draws from a copy.
         moments: AdamW's two.
         embedder: the model that diversity is measured with.
         weights: as they are sampled with; in a training in mixed precision copies of the masters.
@@ -53,6 +59,7 @@ class Memory:
         logits: of one chunk in the update.
         rows: sequences side by side that this is reckoned with.
         tokens: of a pack that this is reckoned with.
+        spared: what vLLM finds taken, or leaves for others, when it starts; None of another engine.
     """
 
     weights: float
@@ -68,6 +75,7 @@ class Memory:
     logits: float = 0.0
     rows: int = 0
     tokens: int = 0
+    spared: float | None = None
 
     @property
     def standing(self) -> float:
@@ -97,6 +105,12 @@ class Memory:
         token = self.activations / self.tokens if self.tokens else 0.0
         rows = _times(row, free - (self.rollout - grown))
         return Room(rows, _times(token, free - (self.update - self.activations)))
+
+    def pages(self, device: float) -> float | None:
+        """What vLLM takes of so many bytes for keys and values, at most; None of another engine."""
+        if self.spared is None:
+            return None
+        return max(0.0, PAGED_SHARE * (device - self.spared - self.weights - GRAPHS))
 
 
 def _times(each: float, room: float) -> int | None:
@@ -144,8 +158,9 @@ def training_memory(
     kept = size.layers * FULL * size.hidden + 2 * layer if recomputed else (size.layers + 1) * layer
     largest = max(size.head_matrix, size.matrices // size.layers)
     copied = largest if recomputed else size.parameters
+    spared = (FULL + MOMENTS) * size.parameters + FULL * embedder + _scored(size, logit_budget)
     return Memory(
-        weights=number * size.parameters if mixed else 0.0,
+        weights=number * size.parameters if mixed or rows.paged else 0.0,
         masters=FULL * size.parameters,
         moments=2 * FULL * size.parameters,
         gradients=FULL * size.parameters,
@@ -154,14 +169,40 @@ def training_memory(
         activations=token_budget * kept,
         logits=logit_budget * (UPDATE_LOGIT + number),
         tokens=token_budget,
-        **_sampling(size, rows, number, token_budget * 2 * layer + logit_budget * (SCORED_LOGIT + number)),
+        spared=spared if rows.paged else None,
+        **_sampling(size, rows, number, _scoring(size, number, token_budget, logit_budget)),
     )
 
 
-def sampling_memory(size: Size, rows: Rows, precision: str, embedder: float = 0.0) -> Memory:
-    """Memory of a job that samples without training."""
+def sampling_memory(
+    size: Size, rows: Rows, precision: str, embedder: float = 0.0, scored: tuple[int, int] | None = None
+) -> Memory:
+    """Memory of a job that samples without training.
+
+    `scored` are the budgets of tokens and logits with which the policy itself says how probable vLLM's tokens were.
+    """
     number = BYTES[precision]
-    return Memory(weights=number * size.parameters, embedder=FULL * embedder, **_sampling(size, rows, number))
+    weights, policy, spared, scoring = number * size.parameters, 0.0, 0.0, 0.0
+    if rows.paged and scored:
+        policy, scoring = weights, _scoring(size, number, *scored)
+        spared = policy + _scored(size, scored[1])
+    return Memory(
+        weights=weights,
+        masters=policy,
+        embedder=FULL * embedder,
+        spared=spared if rows.paged else None,
+        **_sampling(size, rows, number, scoring),
+    )
+
+
+def _scoring(size: Size, number: int, token_budget: int, logit_budget: int) -> float:
+    """Bytes of a forward pass of the policy over what vLLM has drawn, at its highest point."""
+    return token_budget * 2 * _activations(size, number) + logit_budget * (SCORED_LOGIT + number)
+
+
+def _scored(size: Size, logit_budget: int) -> float:
+    """What vLLM leaves for that pass: a chunk of logits and a copy of the head."""
+    return logit_budget * (SCORED_LOGIT + BYTES["bfloat16"]) + HEAD_COPY * size.head_matrix
 
 
 def _sampling(size: Size, rows: Rows, number: int, scoring: float = 0.0) -> dict[str, Any]:

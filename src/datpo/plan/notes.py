@@ -53,14 +53,15 @@ MEMORY = (
     "stand a copy of the weights in that precision and the cache, which has room for as many rows as generation_batch "
     "allows, each as long as the longest prompt "
     f"({LONGEST_PROMPT} tokens where prompt.max_tokens does not limit it) and all that may follow, and for four "
-    "fifths of them again, which exist twice while ended rows leave. vLLM takes for it what it finds free; counted is "
-    "one such row, and with the drawing a pass of the policy over what was drawn. In the update stand gradients, "
+    "fifths of them again, which exist twice while ended rows leave. Of vLLM the cache counts one such row, and the "
+    "drawing a pass of the policy over what was drawn too; it takes as much as stands last: four fifths of what is "
+    "free when it starts, less its weights, 2 GiB of compiled steps, moments, and that pass's logits and copy of the "
+    "head. In the update stand gradients, "
     "copies of weights (of all; of the largest matrix, the head, with activation_checkpointing), activations of a pack "
     "of token_budget tokens (of all layers, or each layer's input and one layer at a time), and logits. The peak is "
     "what stands, and the larger of rollout (weights, cache, kept, drawing) and update (gradients, copies, "
     "activations, logits). Fragments come on top.",
-    "Checked against measured peaks of updates of a model of 1 million parameters on a CPU (docs/performance.md): "
-    "154 MB for 156 to 171, 778 for 684 to 740.",
+    "Checked against measured peaks of updates of a model of 1 million parameters on a CPU (docs/plan.md).",
 )
 
 

@@ -60,13 +60,14 @@ def exploring_work(job: Job, config: Settings, known: Known) -> Work:
     rows = Rows(count, longest_prompt(config) + 2 * limit, paged=train["engine"] == "vllm")
     attended = sampled.mid * (prompt + length * 0.75)
     embedder = known.embedders.get(train["embedder"], 0.0)
+    budgets = train["token_budget"], min(train["logit_budget"], train["token_budget"] * size.vocabulary)
     return Work(
         questions=tries,
         sampled=sampled,
         trained=0.0,
         updates=0.0,
         operations=(size.forward(sampled.mid + tries * prompt, sampled.mid, attended), 0.0),
-        memory=sampling_memory(size, rows, train["precision"], embedder),
+        memory=sampling_memory(size, rows, train["precision"], embedder, budgets),
         generated=sampled,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from datpo.plan.estimates import Estimate, Plan, total
+from datpo.plan.estimates import CPU, Estimate, Plan, total
 from datpo.plan.memory import Memory
 from datpo.plan.needs import TRAIN, short
 from datpo.plan.ranges import Range
@@ -54,7 +54,7 @@ def parts_of(plan: Plan) -> list[Part]:
             _columns(
                 *("model", "jobs", "masters", "moments", "embedder", "weights", "cache", "kept", "drawing"),
                 *("gradients", "copies", "activations", "logits", "peak", "fits"),
-                *("generation_batch that fits", "token_budget that fits"),
+                *("generation_batch that fits", "token_budget that fits", "vLLM's keys and values"),
             ),
             list(_memory(plan)),
             left=2,
@@ -155,6 +155,7 @@ def _memory(plan: Plan) -> Iterator[list[str | None]]:
         groups.setdefault((job.model, job.kind, each.work.memory), []).append(name)
     for (model, _, memory), names in groups.items():
         room = memory.room(plan.memory)
+        pages = memory.pages(plan.memory) if plan.device != CPU else None
         yield [
             model,
             ", ".join(dict.fromkeys(names)),
@@ -164,6 +165,7 @@ def _memory(plan: Plan) -> Iterator[list[str | None]]:
             shown(memory.peak / GB),
             "yes" if memory.peak <= plan.memory else "NO",
             *(None if number is None else f"{number:,}" for number in room),
+            None if pages is None else shown(pages / GB),
         ]
 
 

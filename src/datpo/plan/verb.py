@@ -11,13 +11,14 @@ import pandas as pd
 
 from datpo.config import load_config, read_settings
 from datpo.core.files import whole_file
-from datpo.plan.estimates import Estimate, Plan, make_plan
+from datpo.plan.estimates import CPU, Estimate, Plan, make_plan
 from datpo.plan.needs import plan_settings
 from datpo.plan.notes import notes_of
 from datpo.plan.tables import parts_of
 from datpo.report.markup import pipe_table
 from datpo.report.sheet import PLAIN, Part, write_sheet
 
+RECKONED = ("rows", "tokens", "spared")  # of memory: no parts of it
 PROJECT = Path(__file__).resolve().parents[3]
 
 
@@ -50,12 +51,12 @@ def plan(
 
 def rows(found: Plan) -> pd.DataFrame:
     """Every job of a plan; memory in bytes."""
-    return pd.DataFrame([_row(each) for each in found.estimates])
+    return pd.DataFrame([_row(each, found) for each in found.estimates])
 
 
-def _row(each: Estimate) -> dict[str, Any]:
+def _row(each: Estimate, found: Plan) -> dict[str, Any]:
     work = each.work
-    memory = {f"memory_{part}": value for part, value in asdict(work.memory).items() if part not in ("rows", "tokens")}
+    memory = {f"memory_{part}": value for part, value in asdict(work.memory).items() if part not in RECKONED}
     return {
         **asdict(each.job),
         "needed_by": " ".join(each.needed_by),
@@ -67,6 +68,7 @@ def _row(each: Estimate) -> dict[str, Any]:
         "operations_training": work.operations[1],
         **memory,
         "memory_peak": work.memory.peak,
+        "vllm_cache": work.memory.pages(found.memory) if found.device != CPU else None,
         **{
             f"paper_hours{end}": value
             for end, value in zip(("_low", "", "_high"), each.paper or (None, None, None), strict=True)

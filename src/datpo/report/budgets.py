@@ -10,6 +10,7 @@ from datpo.core.errors import InputError
 from datpo.core.files import whole_file
 from datpo.evaluate.bootstrap import Interval
 from datpo.report.markup import interval_text, markdown, pipe_table
+from datpo.report.paper import AVERAGE
 from datpo.report.runs import METHOD_LABELS
 
 HEADER = (
@@ -18,8 +19,8 @@ HEADER = (
 )
 NOTES = (
     "Percent, the mean over benchmarks and training seeds, with 95 % intervals over problems; ± is the standard "
-    "deviation between seeds. Differences are paired by problem, seeds averaged, all benchmarks together; a variant is "
-    "held against GRPO's of the same name.",
+    "deviation between seeds. Differences are paired by problem, seeds averaged; a variant is held against GRPO's of "
+    "the same name.",
     "Each training is read where it first had spent its steps, tokens or updates, so what a method anneals has got as "
     "far as its training had: the share of the budget that was to last longest. The tables beside this have the rest.",
 )
@@ -52,8 +53,8 @@ def budget_table(tables: list[Path], differences: list[Path], out: Path) -> None
 
 
 def _against_grpo(frame: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """The difference to GRPO over all problems by model, run and metric, as text."""
-    mine = frame[(frame["benchmark"] == "all") & frame["against"].str.startswith(METHOD_LABELS["grpo"])]
+    """The difference to GRPO in the average over benchmarks by model, run and metric, as text."""
+    mine = frame[(frame["benchmark"] == AVERAGE) & frame["against"].str.startswith(METHOD_LABELS["grpo"])]
     return {
         (row["model"], row["run"], row["metric"]): interval_text(Interval(row["difference"], row["low"], row["high"]))
         for row in mine.to_dict("records")

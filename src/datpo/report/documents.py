@@ -11,7 +11,7 @@ import numpy as np
 from datpo.core.errors import InputError
 from datpo.core.files import Row, read_json
 from datpo.core.kinds import NAME, OBJECT, SHARE, Kinds, check_kinds, list_of, map_of, or_null, whole
-from datpo.evaluate.metrics import COUNTED, values_at_k
+from datpo.evaluate.metrics import SETTINGS, values_at_k
 from datpo.evaluate.samples import check_header
 
 DOCUMENT: Kinds = {
@@ -40,7 +40,7 @@ def read_metrics(path: Path) -> Row:
     document: Row = read_json(path)
     check_kinds(str(path), document, DOCUMENT)
     check_header(f"{path}: the header", document["header"], "scores")
-    parts = {"settings": COUNTED, "avg": MEAN, "runs": RUNS, "rates": RATES}
+    parts = {"settings": SETTINGS, "avg": MEAN, "runs": RUNS, "rates": RATES}
     for name, kinds in parts.items():
         check_kinds(f"{path}: {name}", document[name], kinds)
     for metric in ("pass", "maj"):

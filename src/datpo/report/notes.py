@@ -29,8 +29,7 @@ UNMARKED = (
 )
 DIFFERENCES_HEADING = "Paired differences in points, with 95 % intervals"
 READING = (
-    "Differences are paired by problem, seeds averaged; 'all' takes the problems of all benchmarks together, "
-    "so that a large benchmark weighs more than in the average.",
+    "Differences are paired by problem, seeds averaged; in averages all benchmarks weigh the same.",
     "The untrained Base has no training budget. Budgets are means over seeds. Generated tokens count a shared prefix "
     "once, trained tokens count a token for each block or leaf path it is trained in, and each epoch; leaves are all "
     "rollouts, those that were not trained included. Entropy is in nats per token, "

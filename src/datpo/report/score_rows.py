@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from datpo.evaluate.bootstrap import Interval
+from datpo.report.paper import AVERAGE
 from datpo.report.runs import Result, Results, Run
-from datpo.report.scores import Metric, stratified, values_by_problem
+from datpo.report.scores import METRICS, Column, Metric, column_k, scores, stratified, values_by_problem
 
 RATES = ("truncated", "no_answer", "duplicate", "timeout", "missing")
 # Of the header of a metrics file: what was asked, by what, and how it was graded.
@@ -45,6 +47,22 @@ def score_rows(results: Results) -> pd.DataFrame:
     return frame[[*(name for name in frame.columns if name not in behind), *behind]]
 
 
+def with_averages(frame: pd.DataFrame, results: Results) -> pd.DataFrame:
+    """Behind these rows one for every run and metric over benchmarks; what each of those has of its own stays empty."""
+    if len(results.benchmarks) == 1:
+        return frame
+    columns: list[Column] = [(None, metric) for metric in METRICS]
+    rows = []
+    for (run, column), score in scores(results, columns).items():
+        of_all = [result for benchmark in results.benchmarks for result in results.of(run, benchmark)]
+        row = _made(results, run, of_all)
+        row |= dict.fromkeys(("problems", "n", "evaluation_runs", *(f"rate_{rate}" for rate in RATES), *SETTINGS), "")
+        row |= {"seeds": " ".join(map(str, results.seeds(run))), "benchmark": AVERAGE, "evaluation_sd": ""}
+        row |= _rounded(column[1], column_k(results, column) or "", score.interval, score.spread)
+        rows.append([row[name] for name in frame.columns])
+    return pd.DataFrame([*frame.astype(object).to_numpy().tolist(), *rows], columns=frame.columns)
+
+
 def rate_rows(results: Results) -> dict[Run, list[str]]:
     """For every run and benchmark the shares of samples that were cut off, gave no answer and repeat another."""
     shown = RATES[:3]
@@ -64,17 +82,15 @@ def _columns(result: Result) -> list[tuple[Metric, int]]:
 
 def _score(results: Results, of_seeds: Sequence[Result], metric: Metric, k: int) -> dict[str, Any]:
     value_SP = 100 * np.array([list(values_by_problem(result, metric, k).values()) for result in of_seeds])
-    value, low, high = stratified([value_SP.mean(axis=0)], *results.bootstrap)
+    interval = stratified([value_SP.mean(axis=0)], *results.bootstrap)
     seeds = value_SP.mean(axis=1)
-    return {
-        "metric": metric,
-        "k": k,
-        "value": round(value, 2),
-        "low": round(low, 2),
-        "high": round(high, 2),
-        "seed_sd": round(float(np.std(seeds, ddof=1)), 2) if len(seeds) > 1 else None,
-        "evaluation_sd": _evaluation_sd(of_seeds, metric, k),
-    }
+    spread = float(np.std(seeds, ddof=1)) if len(seeds) > 1 else None
+    return _rounded(metric, k, interval, spread) | {"evaluation_sd": _evaluation_sd(of_seeds, metric, k)}
+
+
+def _rounded(metric: Metric, k: int | str, interval: Interval, spread: float | None) -> dict[str, Any]:
+    numbers = {name: round(value, 2) for name, value in interval._asdict().items()}
+    return {"metric": metric, "k": k, **numbers, "seed_sd": None if spread is None else round(spread, 2)}
 
 
 def _evaluation_sd(of_seeds: Sequence[Result], metric: Metric, k: int) -> float | None:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from datpo.core.seeds import generator
-from datpo.evaluate.bootstrap import Floats, Interval, paired_difference
+from datpo.evaluate.bootstrap import Floats, Interval
 from datpo.report.runs import Result, Results, Run
 
 Metric = Literal["avg", "pass", "maj"]
@@ -45,7 +45,7 @@ class Difference(NamedTuple):
 
     run: Run
     against: Run
-    benchmark: str | None  # None: the problems of all benchmarks together
+    benchmark: str | None  # None: the average over benchmarks
     metric: Metric
     interval: Interval
 
@@ -178,7 +178,7 @@ def differences(results: Results) -> list[Difference]:
             if run.method != "base" and held and run not in held:
                 pairs.append((run, held[0]))
         found += [
-            Difference(run, against, benchmark, metric, _paired(results, run, against, benchmark, metric))
+            Difference(run, against, benchmark, metric, difference(results, run, against, (benchmark, metric)))
             for run, against in pairs
             for benchmark in [*results.benchmarks, None]
             for metric in METRICS
@@ -190,16 +190,3 @@ def _grpo_of(run: Run) -> Run:
     """The GRPO run that a run is held against if it is there: the one with the same suffix, or GRPO as it is."""
     suffix = run.run.removeprefix(run.method) if run.run.startswith(f"{run.method}_") else ""
     return Run(run.model, "grpo", f"grpo{suffix}")
-
-
-def _paired(results: Results, run: Run, against: Run, benchmark: str | None, metric: Metric) -> Interval:
-    named = results.benchmarks if benchmark is None else [benchmark]
-
-    def pooled(one: Run) -> list[dict[str, float]]:
-        seeds: list[dict[str, float]] = [{} for _ in results.seeds(one)]
-        for name in named:
-            for seed, values in zip(seeds, seed_values(results, one, name, metric), strict=True):
-                seed |= {f"{name}/{problem}": 100 * value for problem, value in values.items()}
-        return seeds
-
-    return paired_difference(pooled(run), pooled(against), *results.bootstrap)

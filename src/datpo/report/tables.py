@@ -11,11 +11,10 @@ import pandas as pd
 from datpo.evaluate.bootstrap import Interval
 from datpo.report.accounts import Account, accounts
 from datpo.report.notes import DIFFERENCES_HEADING, table_notes
-from datpo.report.paper import Paper, load_paper
+from datpo.report.paper import AVERAGE, Paper, load_paper
 from datpo.report.runs import Results, Run, benchmark_label, load_results
-from datpo.report.score_rows import rate_rows, score_rows
+from datpo.report.score_rows import rate_rows, score_rows, with_averages
 from datpo.report.scores import (
-    METRICS,
     Column,
     Difference,
     Score,
@@ -63,7 +62,7 @@ class Table:
     def title(self, column: Column) -> tuple[str, str]:
         """The heading of a column: benchmark, and metric with its k."""
         benchmark, metric = column
-        name = "Average" if benchmark is None else benchmark_label(benchmark)
+        name = AVERAGE if benchmark is None else benchmark_label(benchmark)
         return name, f"{metric}@{column_k(self.results, column) or 'k'}"
 
 
@@ -93,7 +92,7 @@ def table2(metrics: list[Path], logs: list[Path], published: Path, out: Path) ->
     notes = table_notes(results, table.scores, table.costs, table.paper)
     out = Path(out)
     write_text(out / "table2.csv", _wide(table).to_csv(index=False))
-    write_text(out / "table2_scores.csv", score_rows(results).to_csv(index=False))
+    write_text(out / "table2_scores.csv", with_averages(score_rows(results), results).to_csv(index=False))
     write_text(out / "table2_differences.csv", _long(table).to_csv(index=False))
     write_sheet(out / "table2", f"Benchmarks at scale {results.scale}{_equal(results)}", _parts(table), notes)
 
@@ -109,13 +108,13 @@ def _parts(table: Table) -> list[Part]:
     account = [("", name) for name in ACCOUNT_COLUMNS]
     benchmarks = [("", benchmark_label(name)) for name in table.results.benchmarks]
     parts = [
-        Part("", header(_titles(table, "Average")), _score_rows(table)),
+        Part("", header(_titles(table)), _score_rows(table)),
         Part("What each training took", header(account), _account_rows(table)),
         Part(RATES_HEADING, header(benchmarks), _rate_rows(table)),
     ]
     if table.differences:
         differences = _difference_rows(table)
-        parts.append(Part(DIFFERENCES_HEADING, header(_titles(table, "all")), differences))
+        parts.append(Part(DIFFERENCES_HEADING, header(_titles(table)), differences))
     return parts
 
 
@@ -161,7 +160,7 @@ def _long(table: Table) -> pd.DataFrame:
             *asdict(found.run).values(),
             found.run.label,
             found.against.label,
-            found.benchmark or "all",
+            found.benchmark or AVERAGE,
             found.metric,
             column_k(table.results, (found.benchmark, found.metric)) or "",
             *(round(value, 2) for value in found.interval),
@@ -230,6 +229,5 @@ def _difference_rows(table: Table) -> Rows:
     return list(rows.values())
 
 
-def _titles(table: Table, last: str) -> list[tuple[str, str]]:
-    titles = [table.title(column) for column in columns(table.results)]
-    return [*titles[: -len(METRICS)], *((last, name) for _, name in titles[-len(METRICS) :])]
+def _titles(table: Table) -> list[tuple[str, str]]:
+    return [table.title(column) for column in columns(table.results)]

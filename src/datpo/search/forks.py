@@ -22,7 +22,7 @@ from datpo.search.budget import Plan
 # A branch's signals, K, rng -> at most K distinct fork positions, ascending.
 Positions = Callable[[Branch, int, np.random.Generator], list[int]]
 
-NO_SENTENCE = -1  # the "sentence" or "step" signal of an end token
+NO_SENTENCE = -1  # the "sentence", "step" or "paragraph" signal of an end token
 
 INFLUENTIAL = 0.8  # quantile of the steps' influence from which on a step is a candidate (AttnRL, rho = 0.2)
 MOST_RELEASED = 2  # attention-based forks of one trajectory in the released DATPO code
@@ -213,11 +213,11 @@ def _threshold(influence_S: Floats) -> float:
 def influential_steps_released(branch: Branch, forks: int, rng: np.random.Generator) -> list[int]:
     """Fork at the two earliest of the steps whose tokens later tokens attend to most (released DATPO code).
 
-    It differs from AttnRL. A step's influence is the mean over its tokens of the signal "token_influence"; the first
-    step counts for the 0.8-quantile though it is no candidate; without influence nothing is forked; other steps
+    It differs from AttnRL. A step is a paragraph, and its influence the mean over its tokens of "token_influence"; the
+    first counts for the 0.8-quantile though it is no candidate; without influence nothing is forked; other steps
     join only if there is no candidate at all; and a step's first token is always sampled anew.
     """
-    starts_S, influence_S = _means(branch, "step", "token_influence")
+    starts_S, influence_S = _means(branch, "paragraph", "token_influence")
     if not (influence_S > 0).any():
         return []
     candidates_S = influence_S >= np.quantile(influence_S, INFLUENTIAL)
@@ -274,7 +274,7 @@ RULES: dict[str, tuple[Callable[[bool], Positions], tuple[str, ...]]] = {
     "random": (lambda after_first_token: uniform, ()),
     "fixed-seg": (lambda after_first_token: equidistant, ()),
     "atb": (influential_steps, ("step", "influence")),
-    "atb-release": (lambda after_first_token: influential_steps_released, ("step", "token_influence")),
+    "atb-release": (lambda after_first_token: influential_steps_released, ("paragraph", "token_influence")),
     "tok-entropy": (uncertain_tokens, ()),
     "tok-entropy-5": (partial(uncertain_tokens, spacing=5), ()),
     "tok-entropy-10": (partial(uncertain_tokens, spacing=10), ()),

@@ -33,16 +33,22 @@ def step_numbers(branch: Branch, decode: Decode) -> Floats:
     character. A blank line of two tokens, one line break each, ends with the second; line breaks that follow it
     make a blank line of their own once there are two of them.
     """
-    text = decode(_spoken(branch))
-    pieces = [text[start:stop] for start, stop in offsets_of(decode, _spoken(branch))]
+    pieces = _pieces(branch, decode)
     ends = _blank_line_ends(pieces)
     if not any(ends):
         ends = ["\n" in piece for piece in pieces]
     if not any(ends):
         ends = [True] * len(pieces)
-    number_T = np.full(len(branch.tokens), NO_SENTENCE, dtype=float)
-    number_T[: len(pieces)] = np.cumsum([0, *ends])[: len(pieces)]
-    return number_T
+    return _counted(branch, ends)
+
+
+def paragraph_numbers(branch: Branch, decode: Decode) -> Floats:
+    """The paragraph each token of a branch belongs to (T,), counted from 0; an end token belongs to none.
+
+    One ends with a token whose text contains a blank line, as a step does; a branch without any is one paragraph (the
+    released DATPO code).
+    """
+    return _counted(branch, _blank_line_ends(_pieces(branch, decode)))
 
 
 def closing(branch: Branch, decode: Decode) -> Floats:
@@ -60,6 +66,19 @@ def _spoken(branch: Branch) -> list[int]:
     """The tokens of a branch without its end token."""
     spoken: list[int] = branch.tokens[: len(branch.tokens) - (branch.finish == "stop")].tolist()
     return spoken
+
+
+def _pieces(branch: Branch, decode: Decode) -> list[str]:
+    """What each spoken token contributes to the text of a branch."""
+    text = decode(_spoken(branch))
+    return [text[start:stop] for start, stop in offsets_of(decode, _spoken(branch))]
+
+
+def _counted(branch: Branch, ends: Sequence[bool]) -> Floats:
+    """The number of the part each token stands in (T,), given whether a part ends with each spoken token."""
+    number_T = np.full(len(branch.tokens), NO_SENTENCE, dtype=float)
+    number_T[: len(ends)] = np.cumsum([0, *ends])[: len(ends)]
+    return number_T
 
 
 def _blank_line_ends(pieces: Sequence[str]) -> list[bool]:

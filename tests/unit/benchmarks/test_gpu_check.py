@@ -11,11 +11,14 @@ import torch
 from benchmarks import gpu_check
 from benchmarks.gpu import attention
 from benchmarks.gpu.bench import SCALES, SHAPES, Bench, Finding, held
+from benchmarks.gpu.generation import prompts
+from benchmarks.gpu.served import SAME_POLICY, SURE
 from benchmarks.gpu.step import PAPER, papers_step
 from benchmarks.gpu.update import planned
 from benchmarks.made import methods, policy
 
 from datpo.config import load_config, read_settings
+from datpo.learn.exact import exact
 from datpo.plan.made_step import made_step
 from datpo.plan.sizes import size_of
 
@@ -166,3 +169,18 @@ def test_the_update_is_planned_for_a_large_gpu():
 def test_shapes_have_as_many_leaves_as_they_say(leaves):
     roots, forks, siblings = SHAPES[leaves]
     assert roots * (1 + forks * siblings) == leaves
+
+
+def test_biases_that_do_not_reach_vllm_would_show():
+    bench = Bench(SCALES["small"], 1, "cpu")
+    sampled = [(request.context, request.context) for request in prompts(bench, 8)]
+    before = exact(bench.policy, sampled, 400, 2**16, 1.0)
+    biases = [weight for name, weight in bench.policy.model.named_parameters() if name.endswith(".bias")]
+    assert len(biases) == 3 * bench.scale.size.layers
+    with torch.no_grad():
+        for bias in biases:
+            assert bias.std() == pytest.approx(1, rel=0.3)
+            bias.zero_()
+    after = exact(bench.policy, sampled, 400, 2**16, 1.0)
+    change = [abs(one - other).mean() for (one, _), (other, _) in zip(before, after, strict=True)]
+    assert min(change) > SURE * SAME_POLICY["float32"]

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import benchmarks.step
 import numpy as np
 import pytest
 import torch
@@ -11,8 +12,11 @@ from benchmarks.step import DatpoStep
 from benchmarks.update import Update
 
 from datpo.core.engine import Request
+from datpo.credit.diversity import lexical
 from datpo.engines.hf import HFEngine
+from datpo.evaluate.verify import grade_all
 from datpo.learn.minibatch import units_of
+from datpo.search.budget import Progress
 
 SMALL = made.Size("small", 32, 2, 4, 2, 48, 64)
 
@@ -72,6 +76,27 @@ def test_the_step_samples_what_the_trees_hold():
     bases, branches = step.requests[0]
     tree = step.credits[0].tree
     assert sum(request.max_new_tokens for request in [*bases, *(r for _, r in branches)]) == tree.generated_tokens
+
+
+def test_the_step_does_what_lies_between_sampling_and_update(monkeypatch):
+    step, verdicts, texts = DatpoStep(), [], []
+
+    def seen_grades(domain, pairs):
+        verdicts.extend(verdict.verdict for verdict in grade_all(domain, pairs))
+
+    def seen_texts(given):
+        texts.append(set(given))
+        return lexical(given)
+
+    monkeypatch.setattr(benchmarks.step, "grade_all", seen_grades)
+    monkeypatch.setattr(benchmarks.step, "lexical", seen_texts)
+    for credited, again in zip(step.between(), step.between(), strict=True):
+        assert credited.advantages == pytest.approx(step.method.credit(credited.tree, Progress(), 0.0), abs=0.2)
+        assert len(credited.units) == len(again.units) == 64
+    assert len(verdicts) == 2 * 16 * 52
+    assert set(verdicts) == {"right", "wrong"}
+    first, second = texts
+    assert len(first - second) > 0.9 * len(first) > 700  # nothing is remembered
 
 
 def test_branches_fork_from_caches():

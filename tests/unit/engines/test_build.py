@@ -1,5 +1,6 @@
 """Which engine the settings name, and what one of its own says of itself."""
 
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -23,7 +24,7 @@ SETTINGS = {
 
 
 def test_transformers_unless_something_else_is_asked_for():
-    for build in (rollout_engine, sampling_engine):
+    for build in (partial(rollout_engine, trains=True), sampling_engine):
         engine = build(small_policy(), SETTINGS)
         assert isinstance(engine, HFEngine) and engine.at_once == 8
         assert set(engine.report().row().values()) == {None}
@@ -31,7 +32,7 @@ def test_transformers_unless_something_else_is_asked_for():
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed")
 def test_vllm_that_is_not_installed_is_refused_with_a_way_out():
-    for build in (rollout_engine, sampling_engine):
+    for build in (partial(rollout_engine, trains=True), sampling_engine):
         with pytest.raises(InputError, match=r"not installed here; envs/learn_cuda.yaml .* set engine: hf"):
             build(small_policy(), {**SETTINGS, "engine": "vllm"})
     with pytest.raises(InputError, match="not installed"):

@@ -14,6 +14,15 @@ HEADER = {
 }  # fmt: skip
 
 
+COUNTED = {"k": [1], "bootstrap": 2000, "seed": 0, "missing": "exclude", "runs": 1}
+
+
+def write_counted(path, **settings):
+    """The settings of the metrics, with these in place of the usual ones."""
+    path.write_text(json.dumps({**COUNTED, **settings}), encoding="utf-8")
+    return path
+
+
 def write_lines(path, rows):
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from datpo.core.errors import InputError
-from datpo.evaluate.bootstrap import intervals, paired_difference
+from datpo.evaluate.bootstrap import intervals
 
 
 def test_an_interval_is_about_two_standard_errors():
@@ -39,33 +39,6 @@ def test_one_problem_gives_no_interval():
     assert math.isnan(high)
 
 
-def test_a_pair_is_narrower_than_its_parts():
-    rng = np.random.default_rng(0)
-    base = {str(i): float(p) for i, p in enumerate(rng.random(100))}
-    better = {name: value + 0.02 for name, value in base.items()}
-    value, low, high = paired_difference([better], [base])
-    assert value == pytest.approx(0.02)
-    assert low == pytest.approx(0.02)
-    assert high == pytest.approx(0.02)
-
-
-def test_runs_are_averaged_problem_by_problem():
-    a = [{"p": 1.0, "q": 0.0}, {"p": 0.0, "q": 0.0}]
-    b = [{"q": 0.25, "p": 0.25}]
-    assert paired_difference(a, [dict.fromkeys(a[0], 0.0)]).value == pytest.approx(0.25)
-    assert paired_difference(a, b).value == pytest.approx(0.0)
-    # per problem: p +0.25, q -0.25, so the ends of the interval are the two problems drawn twice
-    assert paired_difference(a, b)[1:] == pytest.approx((-0.25, 0.25))
-
-
-def test_other_problems_are_refused():
-    with pytest.raises(InputError, match="'q'"):
-        paired_difference([{"p": 1.0}], [{"p": 1.0, "q": 0.0}])
-    with pytest.raises(InputError, match="'q'"):
-        paired_difference([{"p": 1.0}, {"p": 1.0, "q": 0.0}], [{"p": 1.0}])
-
-
-@pytest.mark.parametrize("call", [lambda: paired_difference([], []), lambda: intervals(np.empty((0, 1)))])
-def test_nothing_has_no_mean(call):
+def test_nothing_has_no_mean():
     with pytest.raises(InputError):
-        call()
+        intervals(np.empty((0, 1)))

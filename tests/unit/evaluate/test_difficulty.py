@@ -1,4 +1,5 @@
 import csv
+import json
 
 import pytest
 
@@ -8,16 +9,24 @@ from datpo.evaluate.difficulty import split_by_difficulty
 
 from .files import write_problems, write_scores
 
+# Paper, Figure 1.
+PAPER = {
+    "samples": 12,
+    "bands": {"easy": [9, 11], "medium": [5, 8], "hard": [1, 4]},
+    "subset_size": None,
+    "seed": 0,
+}
+
 
 @pytest.fixture
 def split(tmp_path):
-    def run(right, config="{}", n=12):
+    def run(right, n=12, **changes):
         """`right`: problem -> number of right samples, or None for a problem that lost a sample."""
         verdicts = {
             name: ["missing"] + ["right"] * (n - 1) if c is None else ["right"] * c + ["wrong"] * (n - c)
             for name, c in right.items()
         }
-        (tmp_path / "config.yaml").write_text(config)
+        (tmp_path / "config.yaml").write_text(json.dumps({**PAPER, **changes}))
         problems = write_problems(tmp_path / "problems.jsonl", dict.fromkeys(right, "0"))
         scores = write_scores(tmp_path / "scores.jsonl", verdicts)
         split_by_difficulty(tmp_path / "config.yaml", problems, scores, tmp_path / "out")
@@ -51,9 +60,9 @@ def test_the_bands_of_the_paper(split):
 
 def test_the_draw_is_seeded_and_keeps_the_order_of_the_file(split):
     right = {f"p{i:02}": 2 for i in range(40)} | {"e": 9, "m": 6}
-    first, _ = split(right, "{bands: {hard: [1, 4]}, subset_size: 10}")
-    again, _ = split(right, "{bands: {hard: [1, 4]}, subset_size: 10}")
-    other, _ = split(right, "{bands: {hard: [1, 4]}, subset_size: 10, seed: 1}")
+    first, _ = split(right, bands={"hard": [1, 4]}, subset_size=10)
+    again, _ = split(right, bands={"hard": [1, 4]}, subset_size=10)
+    other, _ = split(right, bands={"hard": [1, 4]}, subset_size=10, seed=1)
     assert first == again != other
     assert first["hard"] == sorted(first["hard"])
     assert len(set(first["hard"])) == 10
@@ -68,31 +77,33 @@ def test_an_empty_pool_gives_an_empty_file(split):
 
 def test_too_small_a_pool_for_the_size_asked(split, tmp_path):
     with pytest.raises(InputError, match="easy has 0, medium has 1"):
-        split({"a": 2, "b": 3, "c": 6}, "{subset_size: 2}")
+        split({"a": 2, "b": 3, "c": 6}, subset_size=2)
     assert not (tmp_path / "out").exists()
 
 
 def test_other_bands(split):
-    subsets, counts = split({"a": 1, "b": 2, "c": 3, "d": 4}, "{samples: 4, bands: {low: [1, 1], high: [3, 3]}}", n=4)
+    subsets, counts = split({"a": 1, "b": 2, "c": 3, "d": 4}, n=4, samples=4, bands={"low": [1, 1], "high": [3, 3]})
     assert subsets == {"low": ["a"], "high": ["c"]}
     assert counts["between_bands"]["pool"] == "1"
     assert counts["all_right"]["pool"] == "1"
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("changes", "message"),
     [
-        ("{samples: 13}", "12 samples a problem"),
-        ("{bands: {a: [1, 5], b: [5, 8]}}", "'a' and 'b' both hold 5"),
-        ("{bands: {a: [5, 1]}}", "does not lie"),
-        ("{bands: {a: [5, 13]}}", "does not lie"),
-        ("{bands: {a: 5}}", "must be"),
-        ("{bands: []}", "bands"),
-        ("{subset_size: 0}", "subset_size"),
-        ("{size: 5}", "keys"),
-        ("{seed: x}", "seed"),
+        ({"samples": 13}, "12 samples a problem"),
+        ({"bands": {"a": [1, 5], "b": [5, 8]}}, "a .* and b .* overlap"),
+        ({"bands": {"a": [5, 1]}}, "within 1 to 11"),
+        ({"bands": {"a": [5, 12]}}, "within 1 to 11"),
+        ({"bands": {"a": [0, 4]}}, "within 1 to 11"),
+        ({"bands": {"a": 5}}, "'bands' must be"),
+        ({"bands": {"a": [1, 2, 3]}}, "'bands' must be"),
+        ({"bands": []}, "'bands' must be"),
+        ({"subset_size": 0}, "'subset_size' must be"),
+        ({"size": 5}, "unknown key 'size'"),
+        ({"seed": "x"}, "'seed' must be"),
     ],
 )
-def test_bad_settings(split, config, message):
+def test_bad_settings(split, changes, message):
     with pytest.raises(InputError, match=message):
-        split({"a": 2}, config)
+        split({"a": 2}, **changes)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from datpo.core.errors import InputError
-from datpo.evaluate.bootstrap import intervals, paired_difference
+from datpo.evaluate.bootstrap import intervals
 from datpo.evaluate.majority import maj_at_k
 from datpo.evaluate.metrics import avg_at_k, metrics_file, pass_at_k, values_at_k
 
-from .files import write_problems, write_scores
+from .files import write_counted, write_problems, write_scores
 
 
 @pytest.mark.parametrize(("n", "c"), [(n, c) for n in range(1, 8) for c in range(n + 1)])
@@ -47,13 +47,10 @@ def test_the_error_names_problem_and_k():
         pass_at_k([8, 3], [1, 1], [1, 8], ["first", "second"])
 
 
-def test_avg_weighs_problems_alike_and_leaves_lost_samples_out():
-    assert avg_at_k([[1] * 8, [0, 0]]).value == 0.5
-    average = avg_at_k([[1, 0, None, 1]])
-    assert average.value == pytest.approx(2 / 3)
-    assert average.missing == 1
+def test_avg_weighs_problems_alike_and_needs_a_sample_of_each():
+    assert avg_at_k([[1] * 8, [0, 0]]).tolist() == [1, 0]
     with pytest.raises(InputError, match="'lost'"):
-        avg_at_k([[1], [None]], ["fine", "lost"])
+        avg_at_k([[1], []], ["fine", "lost"])
 
 
 def test_all_k_of_a_large_benchmark_within_two_seconds():
@@ -75,8 +72,7 @@ def files(tmp_path):
         {"p": ["right", "right", "wrong", "no_answer"], "q": ["wrong", "wrong", "timeout", "right"]},
         duplicates=2,
     )
-    config = tmp_path / "config.yaml"
-    config.write_text("{k: [1, 2, 4], bootstrap: 500, seed: 0}")
+    config = write_counted(tmp_path / "config.yaml", k=[1, 2, 4], bootstrap=500)
     return {
         "config": config,
         "scores": scores,
@@ -119,11 +115,10 @@ def test_the_metrics_document(files):
         },
     ]
     assert values_at_k(found, 2) == pytest.approx({"p": 5 / 6, "q": 1 / 2})
-    assert paired_difference([values_at_k(found, 1)], [values_at_k(found, 1)]).value == 0
 
 
 def test_evaluation_runs_are_the_same_means_over_their_own_samples(files):
-    files["config"].write_text("{k: [1, 2, 4], runs: 2}")
+    write_counted(files["config"], k=[1, 2, 4], runs=2)
     metrics_file(**files)
     runs = json.loads(files["out"].read_text())["runs"]
     # first runs: p right, right and q wrong, wrong; second runs: p wrong, none and q timeout, right
@@ -131,18 +126,18 @@ def test_evaluation_runs_are_the_same_means_over_their_own_samples(files):
         "count": 2, "n": 2, "avg": [0.5, 0.25], "pass": {"1": [0.5, 0.25], "2": [0.5, 0.5]},
         "maj": {"1": [0.5, 0.25], "2": [0.5, 0.5]},
     }  # fmt: skip
-    files["config"].write_text("{k: [4], runs: 2}")  # no run has four samples
+    write_counted(files["config"], k=[4], runs=2)  # no run has four samples
     metrics_file(**files)
     runs = json.loads(files["out"].read_text())["runs"]
     assert (runs["avg"], runs["pass"], runs["maj"]) == ([0.5, 0.25], {}, {})
-    files["config"].write_text("{k: [1], runs: 3}")
+    write_counted(files["config"], runs=3)
     with pytest.raises(InputError, match=r"4 samples .* 3 evaluation runs"):
         metrics_file(**files)
 
 
 def test_a_run_without_samples_of_a_problem_says_nothing(files):
     write_scores(files["scores"], {"p": ["missing", "right"], "q": ["right", "wrong"]})
-    files["config"].write_text("{k: [1], runs: 2}")
+    write_counted(files["config"], runs=2)
     metrics_file(**files)
     assert json.loads(files["out"].read_text())["runs"]["avg"] == []
 
@@ -151,13 +146,13 @@ def test_lost_samples_are_reported_and_lower_n(files, tmp_path):
     write_scores(files["scores"], {"p": ["right", "missing", "wrong", "right"], "q": ["wrong"] * 4})
     with pytest.raises(InputError, match=r"pass@4.*'p'.*3 samples"):
         metrics_file(**files)
-    files["config"].write_text("{k: [1, 2]}")
+    write_counted(files["config"], k=[1, 2])
     metrics_file(**files)
     found = json.loads(files["out"].read_text())
     assert found["rates"]["missing"] == 1 / 8
     assert found["avg"]["value"] == pytest.approx((2 / 3 + 0) / 2)
     assert found["per_problem"][0] == {"problem": "p", "level": 1, "n": 3, "correct": 2, "maj": {"1": ANY, "2": ANY}}
-    files["config"].write_text("{k: [4], missing: wrong}")
+    write_counted(files["config"], k=[4], missing="wrong")
     metrics_file(**files)
     found = json.loads(files["out"].read_text())
     assert found["avg"]["value"] == pytest.approx((2 / 4 + 0) / 2)
@@ -165,31 +160,40 @@ def test_lost_samples_are_reported_and_lower_n(files, tmp_path):
 
 
 def test_k_above_n(files):
-    files["config"].write_text("{k: [1, 8]}")
+    write_counted(files["config"], k=[1, 8])
     with pytest.raises(InputError, match="pass@8"):
         metrics_file(**files)
     assert not files["out"].exists()
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("settings", "word"),
     [
-        "{K: [1]}",
-        "{k: 8}",
-        "{k: []}",
-        "{k: [1, 1]}",
-        "{k: [true]}",
-        "{bootstrap: 0}",
-        "{bootstrap: 1000000000000}",
-        "{seed: 1180591620717411303424}",
-        "{runs: true}",
-        "{missing: yes}",
-        "[1]",
+        ({"K": [1]}, "unknown key 'K'"),
+        ({"k": 8}, "'k'"),
+        ({"k": []}, "`k`"),
+        ({"k": [1, 1]}, "`k`"),
+        ({"k": [True]}, "'k'"),
+        ({"bootstrap": 0}, "'bootstrap'"),
+        ({"bootstrap": 1000000000000}, "'bootstrap'"),
+        ({"seed": 1180591620717411303424}, "'seed'"),
+        ({"runs": True}, "'runs'"),
+        ({"missing": True}, "'missing'"),
     ],
 )
-def test_bad_settings(files, text):
+def test_bad_settings(files, settings, word):
+    write_counted(files["config"], **settings)
+    with pytest.raises(InputError, match=rf"config\.yaml: .*{word}"):
+        metrics_file(**files)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("[1]", "must hold"), ("{k: [1], k: [2]}", "stands twice"), ("{k: [", "not YAML"), ("{k: [1]}", "'bootstrap'")],
+)
+def test_settings_that_are_not_all_there(files, text, message):
     files["config"].write_text(text)
-    with pytest.raises(InputError, match=r"config\.yaml"):
+    with pytest.raises(InputError, match=rf"config\.yaml: .*{message}"):
         metrics_file(**files)
 
 

@@ -14,7 +14,7 @@ from datpo.evaluate.metrics import avg_at_k, metrics_file, pass_at_k
 from datpo.evaluate.samples import read_samples
 from datpo.evaluate.score import answer_classes, score_file
 
-from .files import write_problems, write_samples
+from .files import write_counted, write_problems, write_samples, write_scores
 
 CASES = Path(__file__).resolve().parents[3] / ".." / "shared" / "cases" / "reported.jsonl"
 
@@ -43,11 +43,22 @@ def test_pass_at_k(case):
 
 
 @pytest.mark.parametrize("case", cases("b-avgk"))
-def test_avg_at_k(case):
-    expected = case["expected"]
-    average = avg_at_k([problem["samples"] for problem in case["input"]["problems"]])
-    assert average.value == pytest.approx(expected["value"], abs=expected.get("tol", 1e-6))
-    assert average.missing == expected.get("missing_reported", 0)
+def test_avg_at_k(case, tmp_path):
+    expected, groups = case["expected"], [problem["samples"] for problem in case["input"]["problems"]]
+    if "missing_reported" not in expected:
+        assert avg_at_k(groups).mean() == pytest.approx(expected["value"], abs=expected["tol"])
+        return
+    verdicts = {0: "wrong", 1: "right", None: "missing"}
+    (group,) = [[verdicts[sample] for sample in group] for group in groups]
+    problems, scores = (
+        write_problems(tmp_path / "p.jsonl", {"p": "0"}),
+        write_scores(tmp_path / "s.jsonl", {"p": group}),
+    )
+    metrics_file(write_counted(tmp_path / "c.yaml"), scores, problems, tmp_path / "m.json")
+    found = json.loads((tmp_path / "m.json").read_text())
+    assert found["avg"]["value"] == pytest.approx(expected["value"], abs=1e-6)
+    assert found["per_problem"][0]["n"] == expected["n_used"]
+    assert found["rates"]["missing"] * len(group) == expected["missing_reported"]
 
 
 def majority(answers, gold, k):
@@ -80,8 +91,7 @@ def test_truncation(case, tmp_path):
     problems = write_problems(tmp_path / "p.jsonl", {"p": given["gold"]})
     (tmp_path / "score.yaml").write_text("truncated: wrong\nchecker: own")
     score_file(tmp_path / "score.yaml", samples, problems, tmp_path / "scores.jsonl")
-    (tmp_path / "c.yaml").write_text("{k: [1]}")
-    metrics_file(tmp_path / "c.yaml", tmp_path / "scores.jsonl", problems, tmp_path / "m.json")
+    metrics_file(write_counted(tmp_path / "c.yaml"), tmp_path / "scores.jsonl", problems, tmp_path / "m.json")
     found = json.loads((tmp_path / "m.json").read_text())
     assert found["rates"]["truncated"] == float(expected["truncated_counted"])
     assert found["avg"]["value"] == float(expected["correct"])

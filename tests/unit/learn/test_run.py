@@ -70,7 +70,9 @@ def test_a_branch_is_graded_with_its_prefix_and_up_to_the_stop_string():
     assert grader("moves", Letters(), ["\n\nQ:"], "response")(leaves) == [(0.0, "no_answer"), (1.0, "right")]
     assert grader("moves", Letters(), [], "response")(leaves)[1] == (0.0, "wrong")
     # both were cut off by the token limit
-    assert grader("moves", Letters(), [], truncated="wrong")(leaves) == [(0.0, "wrong"), (0.0, "wrong")]
+    assert grader("moves", Letters(), [], truncated="wrong")(leaves) == [(0.0, "no_answer")] * 2
+    # but the one that holds a stop string would have ended there
+    assert grader("moves", Letters(), ["\n\nQ:"], truncated="wrong")(leaves) == [(0.0, "no_answer"), (1.0, "right")]
     # the released code looks at the branch alone, where no box has been opened
     assert grader("moves", Letters(), ["\n\nQ:"], "branch")(leaves)[1] == (0.0, "no_answer")
 

@@ -12,8 +12,9 @@ from datpo.report.score_rows import rate_rows, score_rows
 
 def test_every_score_has_a_row(golden, make):
     frame = pd.read_csv(make(golden) / "table2_scores.csv")
-    # two runs on two benchmarks: avg, and pass and maj at three k
-    assert len(frame) == 2 * 2 * (1 + 3 + 3)
+    # two runs on two benchmarks: avg, and pass and maj at three k; and the averages of avg and pass
+    assert len(frame) == 2 * 2 * (1 + 3 + 3) + 2 * 2
+    averages, frame = frame[frame.benchmark == "Average"], frame[frame.benchmark != "Average"]
     grpo = frame[(frame.method == "grpo") & (frame.benchmark == "moves")].set_index(["metric", "k"])
     assert grpo.loc[("avg", 4), ["value", "low", "high", "seed_sd"]].tolist() == [62.5, 37.5, 87.5, 17.68]
     assert grpo.loc[("pass", 4), "value"] == 100
@@ -21,7 +22,12 @@ def test_every_score_has_a_row(golden, make):
     assert grpo.loc[("maj", 4), ["value", "low", "high"]].tolist() == [50, 0, 100]
     assert set(frame[frame.method == "base"].seed_sd.isna()) == {True}
     assert set(frame.n) == {4} and set(frame.problems) == {2}
-    assert set(grpo.seeds) == {"0 1"}
+    assert set(grpo.seeds) == set(averages[averages.method == "grpo"].seeds) == {"0 1"}
+    wide = pd.read_csv(make(golden) / "table2.csv").set_index("method")
+    for row in averages.itertuples():
+        wanted = [wide.loc[row.method, f"average_{row.metric}{end}"] for end in ("", "_low", "_high")]
+        assert [row.value, row.low, row.high] == pytest.approx(wanted, abs=0.051)
+    assert len(averages.iloc[-1].files.split()) == 2 * 2
 
 
 def test_a_row_says_how_its_score_was_made(folder):

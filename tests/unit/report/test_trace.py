@@ -20,7 +20,7 @@ from datpo.core.errors import InputError
 from datpo.evaluate.metrics import metrics_file
 from datpo.report.recount.scores import elected, passed
 from datpo.report.recount.trace import trace
-from tests.unit.evaluate.files import write_lines, write_problems, write_samples, write_scores
+from tests.unit.evaluate.files import write_counted, write_lines, write_problems, write_samples, write_scores
 from tests.unit.report.conftest import log_row
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "config/published.yaml"
@@ -52,8 +52,7 @@ class Results:
         sha256 = hashlib.sha256(paths["samples"].read_bytes()).hexdigest()
         write_scores(paths["scores"], named, **header, samples_sha256=sha256)
         problems = write_problems(self.root / f"{benchmark}.problems", dict.fromkeys(named, "0"))
-        config = self.root / "metrics.yaml"
-        config.write_text(yaml.safe_dump({"k": list(k), "bootstrap": 300, **counted}))
+        config = write_counted(self.root / "metrics.yaml", k=list(k), bootstrap=300, **counted)
         self.metrics.append(at / f"metrics/{benchmark}.json")
         metrics_file(config, paths["scores"], problems, self.metrics[-1])
 
@@ -457,6 +456,16 @@ def test_every_score_of_table_2_is_traced_with_its_rates(trained):
     assert found[7]["counted"]["evaluation_sd"] == pytest.approx(sum(spreads) / 2, abs=1e-6)
 
 
+def test_averages_of_table_2_are_traced(trained):
+    for run, method in (("a", "datpo"), ("b", "datpo"), ("base", "base")):
+        for seed in (0,) if run == "base" else (0, 1):
+            trained.add(right(seed, 2, 4), run=run, method=method, seed=seed, benchmark="hard")
+    *_, last = found = list(trace(main_table(trained), []))
+    assert len(found) == 3 * (2 * 7 + 2) and all(row["agrees"] for row in found)
+    assert last["number"].startswith("table2: pass@4 on Average of ")
+    assert last["counted"].keys() == {"value", "low", "high", "seed_sd"} and last["counted"]["low"] is not None
+
+
 @pytest.mark.parametrize(
     ("column", "word", "told"),
     [
@@ -480,7 +489,7 @@ def differences_of(trained):
 
 def test_every_paired_difference_of_table_2_is_traced(trained):
     found = list(trace(differences_of(trained), []))
-    assert len(found) == 2 * 2 * 2  # two runs − Base, on `moves` and on all, avg and pass
+    assert len(found) == 2 * 2 * 2  # two runs − Base, on `moves` and on average, avg and pass
     assert all(row["agrees"] for row in found)
     assert found[0]["number"] == "table2: avg@4 on moves of DATPO (a) − Base, small"
     assert found[0]["counted"].keys() == {"difference", "low", "high"}

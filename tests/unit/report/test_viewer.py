@@ -74,7 +74,7 @@ def test_other_rules_fork_a_base_rollout_as_often_as_it_was(writer):
     # one fork of six tokens before the end; the surest token is the first, the least sure the end token
     assert rules["fixed-seg"] == [3] and rules["tok-entropy"] == [5]
     assert rules["sent-entropy"] == [1]  # sentence 1 starts at 5, and a fork after its first token lies behind the end
-    assert rules["atb"] == "step" and rules["atb-release"] == "step"
+    assert rules["atb"] == "step" and rules["atb-release"] == "paragraph"
     assert len(rules["random"]) == 1 and 1 <= rules["random"][0] <= 5
 
 
@@ -91,7 +91,7 @@ def test_a_rollout_that_was_not_forked_is_asked_for_three(writer):
     rules = rules_of(folder)
     assert rules["fixed-seg"] == [4, 8, 12]
     assert len(rules["atb"]) == len(rules["random"]) == 3
-    assert rules["atb-release"] == "token_influence"
+    assert rules["atb-release"] == "paragraph"
     alone = writer.branch(None, 0, [], 1, signals=signals)  # an end token is no place to fork
     assert [at for at in rules_of(writer.pages([SavedTree(grown([alone]))])).values() if isinstance(at, list)] == [
         []

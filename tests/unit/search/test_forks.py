@@ -64,7 +64,7 @@ def test_an_unknown_rule_is_refused_with_the_names_there_are():
         ("tok-entropy-10", ()),
         ("sent-entropy", ("sentence",)),
         ("atb", ("step", "influence")),
-        ("atb-release", ("step", "token_influence")),
+        ("atb-release", ("paragraph", "token_influence")),
     ],
 )
 def test_rules_name_the_signals_they_read(name, signals):
@@ -90,7 +90,7 @@ def bases(draw):
         return np.append(unit_T[:-1], -1.0) if stopped else unit_T
 
     signals = {name: np.array(numbers()) for name in ("entropy", "influence", "token_influence")}
-    signals |= {"sentence": units(), "step": units(), "closing": np.array(numbers())}
+    signals |= {"sentence": units(), "step": units(), "paragraph": units(), "closing": np.array(numbers())}
     return branch(
         None,
         0,
@@ -128,7 +128,9 @@ def test_surprise_too_stays_within_the_bounds(one, forks):
 def test_responses_too_short_to_fork(name, length, after):
     ones = [1.0] * length
     units = [0] * (length - 1) + [-1]
-    short = base(entropy=ones, sentence=units, step=units, influence=ones, token_influence=ones, finish="stop")
+    short = base(
+        entropy=ones, sentence=units, step=units, paragraph=units, influence=ones, token_influence=ones, finish="stop"
+    )
     assert positions(named(name, after), short, 3) == []
     assert positions(named(name, after, fill=True), short, 3) == []
 
@@ -258,7 +260,7 @@ def steps(influences, finish="length", signal="influence"):
     step = np.repeat(np.arange(len(influences)), 2)
     if finish == "stop":
         numbers, step = np.append(numbers, 9.0), np.append(step, -1)
-    return base(finish=finish, step=step, **{signal: numbers})
+    return base(finish=finish, step=step, paragraph=step, **{signal: numbers})
 
 
 @pytest.mark.parametrize(
@@ -312,7 +314,7 @@ def test_released_attention_forks(influences, forks, expected, after):
 
 def test_released_influence_is_the_mean_over_a_steps_tokens():
     # means 0, 3, 2 (peak 4), 0; quantile at rank 0.8 x 3 = 2.4 of 0 0 2 3: 2.4
-    one = base(step=[0, 1, 2, 2, 3], token_influence=[0, 3, 0, 4, 0])
+    one = base(paragraph=[0, 1, 2, 2, 3], token_influence=[0, 3, 0, 4, 0])
     assert positions(named("atb-release", False), one, 2) == [1]
 
 

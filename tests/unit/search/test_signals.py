@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.trees import branch
 
-from datpo.search.signals import closing, sentence_numbers, step_numbers
+from datpo.search.signals import closing, paragraph_numbers, sentence_numbers, step_numbers
 
 END = "<end>"
 
@@ -63,9 +63,23 @@ def test_steps(pieces, steps):
     assert step_numbers(made, decode).tolist() == [*steps, -1]
 
 
-def test_an_end_token_alone_is_in_no_step_and_no_sentence():
+@pytest.mark.parametrize(
+    ("pieces", "paragraphs"),
+    [
+        (["a", " b", ".\n", "\nc", "\n\n", "d"], [0, 0, 0, 0, 1, 2]),
+        (["a", "\n", "b", " c"], [0, 0, 0, 0]),  # a line break is none, nor is a token
+        (["a"], [0]),
+    ],
+)
+def test_paragraphs(pieces, paragraphs):
+    made, decode = spoken([*pieces, END], "stop")
+    assert paragraph_numbers(made, decode).tolist() == [*paragraphs, -1]
+
+
+@pytest.mark.parametrize("numbers", [step_numbers, paragraph_numbers, sentence_numbers])
+def test_an_end_token_alone_is_in_no_step_paragraph_or_sentence(numbers):
     made, decode = spoken([END], "stop")
-    assert step_numbers(made, decode).tolist() == sentence_numbers(made, decode).tolist() == [-1]
+    assert numbers(made, decode).tolist() == [-1]
 
 
 def test_what_an_end_token_would_spell_separates_nothing():

@@ -51,16 +51,6 @@ RELEASED = Rules(
 )
 
 
-def grade(gold: str, response: str) -> Verdict:
-    """The verdict on a response, worked out in this process and without a time limit."""
-    answer = OWN.find(response)
-    if OWN.is_no_key(gold):
-        return Verdict("bad_key", answer)
-    if answer is None:
-        return Verdict("no_answer", None)
-    return Verdict(compare.judge(gold, answer), answer)
-
-
 class Mathematics:
     """Grades in worker processes with limits of time and memory; safe from any thread.
 

@@ -1,4 +1,4 @@
-r"""The checker of DATPO's released code, to see what its rewards say (its file `math_dataset.py`; ALGORITHMS e.4).
+r"""The checker of DATPO's released code, to see what its rewards say (its file `math_dataset.py`).
 
 Right iff the last box (without one, the whole text) is the key's text after a coarse normalisation, or if the numbers
 of both, read from nothing but digits and `. - + * / ( )` and sorted, agree to 1e-6. So `\sqrt2`, `2x` and `2` are one,

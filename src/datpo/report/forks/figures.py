@@ -95,8 +95,8 @@ def _draw_tokens(
 def figure8(trees: Path, model: Path, out: Path) -> None:
     """Show where each rule forks one real rollout: the entropies of its tokens, and beneath them a row for each rule.
 
-    The rollout is chosen by the rule in `fork_showcase.load_showcase`. A bar is a token; a mark stands at the left edge
-    of the first token that is sampled anew.
+    The rollout is chosen by the rule in `datpo.report.forks.showcase.load_showcase`. A bar is a token; a mark stands at
+    the left edge of the first token that is sampled anew.
 
     Args:
         trees: the folder of an exploration's trees.

@@ -114,12 +114,10 @@ def recount_score(scored: Sequence[Scored], metric: str, k: int | None) -> Recou
     )
 
 
-def recount_difference(
-    scored: Sequence[Scored], against: Sequence[Scored], metric: str, k: int | None, *, pooled: bool
-) -> Recount:
+def recount_difference(scored: Sequence[Scored], against: Sequence[Scored], metric: str, k: int | None) -> Recount:
     """By how many points a score is above another on the same problems, with its 95 % interval.
 
-    Several benchmarks weigh the same, or, `pooled`, each of their problems does.
+    Several benchmarks weigh the same.
 
     Raises:
         InputError: they are of other problems.
@@ -129,8 +127,6 @@ def recount_difference(
         raise InputError(f"{scored[0].files[0]}: its problems are not those of {against[0].files[0]}")
     ours, theirs = (_percent(each, metric, k) for each in (scored, against))
     apart = [np.mean(ours[name], axis=0) - np.mean(theirs[name], axis=0) for name in ours]
-    if pooled:
-        apart = [np.concatenate(apart)]
     low, high = interval(apart, *_bootstrap(scored))
     both = [*scored, *against]
     return Recount(

@@ -13,6 +13,7 @@ from datpo.config import read_settings
 from datpo.core.errors import InputError
 from datpo.core.files import read_text
 from datpo.core.kinds import Kinds, check_kinds, whole
+from datpo.report.paper import AVERAGE
 from datpo.report.recount.logs import recount_log
 from datpo.report.recount.scores import (
     Recount,
@@ -36,7 +37,6 @@ FORKS = ("table", "model", "benchmark", "rule", "structure", "measure", "value")
 KINDS = (STUDY, SCORES, DIFFERENCES, FORKS)
 METRICS = ("avg", "pass", "maj")
 AHEAD = ("ahead", "ahead_low", "ahead_high")  # of a row of a study, of that which it is held against
-SEVERAL = AVERAGE, ALL = "Average", "all"  # benchmarks, which weigh the same; problems, which do
 BOOTSTRAP: Kinds = {"bootstrap": whole(1), "seed": whole()}
 
 
@@ -69,7 +69,7 @@ class Table:
         counted = recount_score(ours, row["column"], k)
         if not row.get("against"):
             return counted._replace(numbers={**counted.numbers, **dict.fromkeys(AHEAD)})
-        apart = recount_difference(ours, self._scored(self._row_against(row)), row["column"], k, pooled=False)
+        apart = recount_difference(ours, self._scored(self._row_against(row)), row["column"], k)
         ahead = dict(zip(AHEAD, apart.numbers.values(), strict=True))
         return apart._replace(numbers={**counted.numbers, **ahead}, how=counted.how)
 
@@ -78,13 +78,15 @@ class Table:
         for key in ("samples_sha256", "checkpoint"):
             if row[key].split(" ") != [each.document["header"][key] for each in found]:
                 raise InputError(f"{row['files']}: counted from another {key} than the row names; make the table again")
-        counted = recount_score(found, row["metric"], int(row["k"]))
+        counted = recount_score(found, row["metric"], _k(row))
+        if row["benchmark"] == AVERAGE:
+            return counted
         sampled = recount_sampling(found, row["metric"], int(row["k"]))
         return counted._replace(numbers={**counted.numbers, **sampled})
 
     def _of_differences(self, row: Written) -> Recount:
         sides = self._scored(row), self._scored(row, "files_against")
-        return recount_difference(*sides, row["metric"], _k(row), pooled=row["benchmark"] == ALL)
+        return recount_difference(*sides, row["metric"], _k(row))
 
     def _of_forks(self, row: Written) -> Recount:
         folder = self.path.resolve().parents[1]
@@ -109,7 +111,7 @@ class Table:
             elif run[0] != row["model"] or Run(*run).label != row["against"]:
                 raise InputError(f"{file}: of the run {'/'.join(run)}, not {row['against']} of {row['model']}")
         named = {each.document["header"]["benchmark"] for each in found.values()}
-        if named != (self._benchmarks if row["benchmark"] in SEVERAL else {row["benchmark"]}):
+        if named != (self._benchmarks if row["benchmark"] == AVERAGE else {row["benchmark"]}):
             raise InputError(f"{row[column]}: of {', '.join(sorted(named))}, not of benchmark {row['benchmark']!r}")
         return list(found.values())
 
@@ -123,7 +125,7 @@ class Table:
 
     @cached_property
     def _benchmarks(self) -> set[str]:
-        return {row["benchmark"] for row in self.rows} - {"", *SEVERAL}
+        return {row["benchmark"] for row in self.rows} - {"", AVERAGE}
 
     def _row_against(self, row: Written) -> Written:
         """The row that one is held against."""

@@ -1,5 +1,3 @@
-# `token_texts(model, tokens)` gives one text a token; joined they are the decoded text, also where a character (or
-# bytes that are none) is cut between tokens. `tokenizer.json` is read by the `tokenizers` library: no model is loaded.
 """What each token of a response says, to be read by people."""
 
 from __future__ import annotations

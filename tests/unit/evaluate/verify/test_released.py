@@ -1,4 +1,4 @@
-r"""The checker of DATPO's released code: what it takes for one, rightly or not (ALGORITHMS e.4)."""
+r"""The checker of DATPO's released code: what it takes for one, rightly or not."""
 
 import pytest
 
