@@ -44,8 +44,9 @@ def main() -> None:
     _write(options.out, found)
     print()
     print(_table(found))
-    missed = [row.name for row in found if not row.met]
-    print(f"\n{len(missed)} of {len(found)} targets missed{': ' if missed else ''}{'; '.join(missed)}")
+    targets = [row for row in found if row.target]
+    missed = [row.name for row in targets if not row.met]
+    print(f"\n{len(missed)} of {len(targets)} targets missed{': ' if missed else ''}{'; '.join(missed)}")
 
 
 def _rows(options: argparse.Namespace, folder: Path) -> Iterator[Callable[[], Row]]:
@@ -68,7 +69,7 @@ def _cells(row: Row) -> list[str]:
     spread = "" if row.low is None or row.high is None else f" ({row.low:.2f}-{row.high:.2f})"
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}x{spread}"
     limit = "" if row.limit is None else f"{row.limit:.2f}x"
-    met = "yes" if row.met else "NO"
+    met = ("yes" if row.met else "NO") if row.target else ""
     return [row.name, row.against, f"{number(row.ours)} {row.unit}", number(row.theirs), ratio, limit, row.target, met]
 
 

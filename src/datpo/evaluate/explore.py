@@ -32,7 +32,7 @@ from datpo.core.tree import Ints, RolloutTree
 from datpo.credit.diversity import Embed, Vectors, block_diversity, embedded, siblings, tree_diversity
 from datpo.engines.build import engine_versions
 from datpo.evaluate.sample import PRECISIONS
-from datpo.learn.device import said
+from datpo.learn.device import usable
 from datpo.learn.embed import embedder_of
 from datpo.learn.grading import check_keys
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
@@ -138,7 +138,7 @@ def explore(config: Path, problems: Path, model: Path, work: Path, out: Path) ->
     folders = {folder / f"{index:06d}": chunk for index, chunk in enumerate(chunks)}
     todo = {path: chunk for path, chunk in folders.items() if not is_sealed(path)}
     if todo:
-        policy.model.to(said(Accelerator().device))
+        policy.model.to(usable(Accelerator().device))
         explorer = explorer_of(policy, structures, settings)
         total, left = (sum(len(chunk.problems) for chunk in some.values()) for some in (folders, todo))
         label = f"explore {settings['identity']['model']} {settings['identity']['run']} {settings['exploration']}"

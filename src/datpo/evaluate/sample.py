@@ -20,7 +20,7 @@ from datpo.core.seeds import seed
 from datpo.core.spent import drop_spent
 from datpo.engines.build import engine_versions, sampling_engine
 from datpo.evaluate.samples import check_header, finished_samples
-from datpo.learn.device import said
+from datpo.learn.device import usable
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
 from datpo.learn.prompts import cut_at_stop, prompts_of
 from datpo.progress import ProgressLines
@@ -50,7 +50,7 @@ def sample_file(config: Path, problems: Path, model: Path, work: Path, out: Path
         policy = load_policy(model, PRECISIONS[settings["precision"]])
         policy = policy.ending_at(settings["prompt"].get("stop_tokens") or [])
         if settings["engine"] == "hf":  # another engine has the device to itself
-            policy.model.to(said(Accelerator().device))
+            policy.model.to(usable(Accelerator().device))
         # a prompt that is too long is found now, not after hours of others
         prompts_of(todo, settings["prompt"], policy.tokenizer, policy.context_window)
         engine = sampling_engine(policy, settings)

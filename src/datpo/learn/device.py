@@ -13,7 +13,7 @@ from datpo.core.errors import InputError
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
-def said(device: torch.device) -> torch.device:
+def usable(device: torch.device) -> torch.device:
     """The device that was found, which goes to stderr.
 
     Raises:
@@ -24,7 +24,7 @@ def said(device: torch.device) -> torch.device:
         driver = DRIVER.read_text(encoding="utf-8").splitlines()[0]
         raise InputError(
             f"torch {torch.__version__}, built for CUDA {built}, cannot use the GPU here ({driver}): the driver is too "
-            "old, or none of the node's GPUs is this job's"
+            "old, or none of the node's GPUs is this job's; CUDA_VISIBLE_DEVICES=-1 goes on without one"
         )
     print(f"device: {device.type}", file=sys.stderr)
     return device

@@ -21,7 +21,7 @@ from datpo.core.saved import SavedTree, save_trees
 from datpo.core.seeds import generator
 from datpo.core.tree import Floats, RolloutTree
 from datpo.credit.diversity import block_diversity, branches_alone, embedded, siblings, tree_diversity
-from datpo.learn.device import said
+from datpo.learn.device import usable
 from datpo.learn.duration import Duration
 from datpo.learn.embed import embedder_of
 from datpo.learn.grading import check_keys
@@ -69,7 +69,7 @@ class Run:
         self.processes = Processes(accelerator)
         policy = policy.ending_at(config["prompt"].get("stop_tokens") or [])
         check_keys(config["domain"], self.problems)
-        policy.model.to(said(accelerator.device))
+        policy.model.to(usable(accelerator.device))
         if settings["activation_checkpointing"]:
             policy.recompute_layers()
         self.policy = policy

@@ -20,14 +20,14 @@ def gpu(monkeypatch, tmp_path):
 
 
 def test_the_device_is_said(capsys):
-    assert device.said(CPU) is CPU
-    assert device.said(torch.device("cuda", 0)).type == "cuda"
+    assert device.usable(CPU) is CPU
+    assert device.usable(torch.device("cuda", 0)).type == "cuda"
     assert capsys.readouterr().err == "device: cpu\ndevice: cuda\n"
 
 
 def test_a_gpu_that_cannot_be_used_is_refused(gpu):
     with pytest.raises(InputError, match=r"built for CUDA 13.0, cannot use the GPU here \(NVRM .* 470.57\)"):
-        device.said(CPU)
+        device.usable(CPU)
 
 
 @pytest.mark.parametrize("missing", ["driver", "build", "visible"])
@@ -38,4 +38,4 @@ def test_without_a_gpu_for_this_process_it_is_the_cpu(gpu, monkeypatch, missing)
         monkeypatch.setattr(torch.version, "cuda", None)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert device.said(CPU) is CPU
+    assert device.usable(CPU) is CPU
