@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -118,9 +118,21 @@ def running(tree: Tree, cluster: Cluster, *arguments: str, **environment: str) -
             os.killpg(run.process.pid, signal.SIGKILL)
             run.process.wait()
         cluster.clear()
-        for process, *_ in beats(tree):
-            if alive(process):  # of a job that its cluster has lost
-                os.kill(process, signal.SIGKILL)
+        # what is left of a job that its cluster has lost: its training, and Snakemake, which waits for ever
+        for process in {process for process, *_ in beats(tree)} | named(tree):
+            if alive(process):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+
+def named(tree: Tree) -> set[int]:
+    """The processes whose command has the project's folder in it."""
+    found = set()
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if str(tree.root) in file.read_text(errors="replace"):
+                found.add(int(file.parent.name))
+    return found
 
 
 def beats(tree: Tree) -> list[tuple[int, float, float]]:
