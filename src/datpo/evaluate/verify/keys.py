@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from datpo.evaluate.verify import arithmetic, mathverify
+from datpo.evaluate.verify.brackets import split
 from datpo.evaluate.verify.normalise import LONGEST, normalise
-from datpo.evaluate.verify.shapes import Matrix, Relation, Shape, Single, read, split
+from datpo.evaluate.verify.shapes import Matrix, Relation, Shape, Single, read
 from datpo.evaluate.verify.values import choice, clock, long_number, measure, numeral, plain_number, unwrap, words
 
 _POINTERS = frozenset(("see", "figure", "diagram", "above", "below", "shown"))

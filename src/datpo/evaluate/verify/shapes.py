@@ -7,10 +7,10 @@ one variable (`2 < x \le 3`, `\{x | x < 5\}`) is the interval it describes, and 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from datpo.evaluate.verify.brackets import closes_at_end, outside_brackets, split
 from datpo.evaluate.verify.normalise import peel
 from datpo.evaluate.verify.values import plain_number
 
@@ -61,8 +61,6 @@ _LOWEST, _HIGHEST = Single(r"-\infty"), Single(r"\infty")
 
 Shape = Single | Listing | Bracketed | Matrix | Relation
 
-_OPEN, _CLOSE = frozenset(("(", "[", "{", r"\{", r"\begin")), frozenset((")", "]", "}", r"\}", r"\end"))
-_MARK = re.compile(r"\\[a-zA-Z]+|\\.|.", re.DOTALL)
 _MATRIX = re.compile(
     r"\\begin\{([pb]|small)?matrix\}(.*)\\end\{\1?matrix\}|\\begin\{array\}(?:\{[^{}]*\})?(.*)\\end\{array\}"
 )
@@ -124,7 +122,7 @@ def _read_item(text: str) -> Shape:
     if len(member) == 2 and (_VARIABLE.fullmatch(member[0]) or _POINT.fullmatch(member[0])):
         return read(member[1])
     text = next((side for side in split(text, (r"\approx",)) if side), text)
-    signs = [match.group() for match in _outside_brackets(text) if match.group() in _SIGNS]
+    signs = [match.group() for match in outside_brackets(text) if match.group() in _SIGNS]
     if signs:
         return _relation(signs, split(text, tuple(set(signs))))
     return _bracketed(text) or _matrix(text) or _cases(text) or Single(text)
@@ -144,31 +142,6 @@ def _without(interval: Shape, holes: Shape) -> Listing | None:
     lefts, rights = (interval.left, *["("] * len(points)), (*[")"] * len(points), interval.right)
     pieces = zip(lefts, ends[:-1], ends[1:], rights, strict=True)
     return Listing(tuple(Bracketed(left, (low, high), right) for left, low, high, right in pieces))
-
-
-def split(text: str, marks: tuple[str, ...]) -> list[str]:
-    """The parts of `text` between the marks that stand outside all brackets."""
-    if not any(mark in text for mark in marks):
-        return [text]
-    parts, start = [], 0
-    for match in _outside_brackets(text):
-        if match.group() in marks:
-            parts.append(text[start : match.start()])
-            start = match.end()
-    parts.append(text[start:])
-    return [part.strip() for part in parts] if len(parts) > 1 else [text]
-
-
-def _outside_brackets(text: str) -> Iterator[re.Match[str]]:
-    """The commands and characters outside all brackets."""
-    depth = 0
-    for match in _MARK.finditer(text):
-        if match.group() in _OPEN:
-            depth += 1
-        elif match.group() in _CLOSE:
-            depth -= 1
-        elif depth == 0:
-            yield match
 
 
 def _listing(items: list[str], braces: bool = False, union: bool = False) -> Shape:
@@ -238,9 +211,9 @@ def _relation(signs: list[str], sides: list[str]) -> Shape:
 def _bracketed(text: str) -> Shape | None:
     if text == r"\emptyset":
         return Listing((), braces=True)
-    if text.startswith(r"\{") and text.endswith(r"\}") and _closes_at_end(text, 2):
+    if text.startswith(r"\{") and text.endswith(r"\}") and closes_at_end(text, 2):
         return _set(text[2:-2].strip())
-    if text[:1] in ("(", "[") and text[-1:] in (")", "]") and _closes_at_end(text, 1):
+    if text[:1] in ("(", "[") and text[-1:] in (")", "]") and closes_at_end(text, 1):
         items = split(text[1:-1], (",",))
         if len(items) > MOST_ITEMS:
             return None
@@ -265,20 +238,6 @@ def _set(inside: str) -> Shape | None:
     items = [item for part in split(inside, (",",)) for item in _both_signs(part)]
     items = [item for item in items if item]
     return _listing(items, braces=True) if len(items) <= MOST_ITEMS else None
-
-
-def _closes_at_end(text: str, width: int) -> bool:
-    """Whether the bracket that opens the text closes only at its end: `(1,2)`, but not `(1+x)(2+y)`."""
-    depth = 0
-    for match in _MARK.finditer(text):
-        token = match.group()
-        if token in _OPEN:
-            depth += 1
-        elif token in _CLOSE:
-            depth -= 1
-            if depth == 0:
-                return match.end() == len(text)
-    return False
 
 
 def _matrix(text: str) -> Matrix | None:

@@ -3,8 +3,8 @@ r"""Whether two single values are one: numerals, times, choices, words, ratios, 
 from __future__ import annotations
 
 from datpo.evaluate.verify import arithmetic, mathverify, numeric
+from datpo.evaluate.verify.brackets import split
 from datpo.evaluate.verify.normalise import squeeze
-from datpo.evaluate.verify.shapes import split
 from datpo.evaluate.verify.values import (
     choice,
     clock,
