@@ -125,6 +125,8 @@ def _write_counts(
 def _settings(config: Path) -> dict[str, Any]:
     settings = read_settings(config)
     check_kinds(str(config), settings, SETTINGS, known_only=True)
+    if not settings["bands"]:
+        raise InputError(f"{config}: 'bands' is empty, so there is no subset to make")
     for mistake in mistakes_in_bands(settings):
         raise InputError(f"{config}: {mistake}")
     return settings

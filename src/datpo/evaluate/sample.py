@@ -22,7 +22,7 @@ from datpo.engines.build import engine_versions, sampling_engine
 from datpo.evaluate.samples import check_header, finished_samples
 from datpo.learn.device import usable
 from datpo.learn.policy import Policy, checkpoint_hash, load_policy
-from datpo.learn.prompts import cut_at_stop, prompts_of
+from datpo.learn.prompts import ended, prompts_of
 from datpo.progress import ProgressLines
 
 Row = dict[str, Any]
@@ -83,8 +83,7 @@ def sample_problems(engine: Engine, policy: Policy, problems: Sequence[Problem],
         rows = []
         for i in range(settings["n"]):
             request, continuation = next(continuations)
-            whole = policy.decode(continuation.tokens)
-            text = cut_at_stop(whole, stops)
+            text, finish = ended(policy.decode(continuation.tokens), continuation.finish, stops)
             rows.append(
                 {
                     "problem": problem.id,
@@ -92,7 +91,7 @@ def sample_problems(engine: Engine, policy: Policy, problems: Sequence[Problem],
                     "seed": request.seed,
                     "text": text,
                     "tokens": len(continuation.tokens),
-                    "finish": "stop" if len(text) < len(whole) else continuation.finish,
+                    "finish": finish,
                 }
             )
         samples.append(rows)

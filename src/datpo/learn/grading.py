@@ -10,7 +10,7 @@ from datpo.core.problem import Problem
 from datpo.core.tree import RolloutTree
 from datpo.evaluate.verify import grade_all
 from datpo.learn.policy import Policy
-from datpo.learn.prompts import cut_at_stop
+from datpo.learn.prompts import ended
 from datpo.search.rollout import Grade, Leaf
 
 GradedText = Literal["response", "branch"]
@@ -33,17 +33,15 @@ def grader(
 
     def grade(leaves: Sequence[Leaf]) -> list[tuple[float, str]]:
         """Reward and verdict of each leaf, in order."""
-        wholes = [policy.decode(_tokens(tree, leaf, graded)) for tree, leaf in leaves]
-        texts = [cut_at_stop(whole, stops) for whole in wholes]
-        pairs = [(tree.problem, text) for (tree, _), text in zip(leaves, texts, strict=True)]
-        cut_off = [
-            tree.branches[leaf].finish == "length" and text == whole
-            for (tree, leaf), text, whole in zip(leaves, texts, wholes, strict=True)
+        read = [
+            ended(policy.decode(_tokens(tree, leaf, graded)), tree.branches[leaf].finish, stops)
+            for tree, leaf in leaves
         ]
+        pairs = [(tree.problem, text) for (tree, _), (text, _) in zip(leaves, read, strict=True)]
         verdicts = grade_all(domain, pairs, checker)
         return [
-            (0.0, "no_answer") if cut and truncated == "wrong" else (verdict.reward, verdict.verdict)
-            for cut, verdict in zip(cut_off, verdicts, strict=True)
+            (0.0, "no_answer") if truncated == "wrong" and finish == "length" else (verdict.reward, verdict.verdict)
+            for (_, finish), verdict in zip(read, verdicts, strict=True)
         ]
 
     return grade

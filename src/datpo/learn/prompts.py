@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from datpo.core.errors import InputError
 from datpo.core.problem import Problem
-from datpo.core.tree import Ints
+from datpo.core.tree import Finish, Ints
 
 TEMPLATES = ("plain", "chat")
 NAMED = 10  # problems in one message
@@ -83,3 +83,9 @@ def cut_at_stop(text: str, stops: Sequence[str]) -> str:
     """The text up to the first stop string: a base model that goes on with a question of its own is cut there."""
     found = [text.index(stop) for stop in stops if stop in text]
     return text[: min(found)] if found else text
+
+
+def ended(text: str, finish: Finish, stops: Sequence[str]) -> tuple[str, Finish]:
+    """What is read of a response, and how it ended: at its first stop string it would have stopped by itself."""
+    read = cut_at_stop(text, stops)
+    return read, finish if read == text else "stop"

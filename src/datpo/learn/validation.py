@@ -18,7 +18,7 @@ from datpo.core.tree import Ints
 from datpo.evaluate.metrics import pass_at_k
 from datpo.evaluate.verify import grade_all
 from datpo.learn.policy import Policy
-from datpo.learn.prompts import cut_at_stop
+from datpo.learn.prompts import ended
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,11 @@ class Validation:
             for i in range(self.samples)
         ]
         continuations = engine.sample(requests)
-        wholes = [policy.decode(continuation.tokens) for continuation in continuations]
-        texts = [cut_at_stop(whole, self.stops) for whole in wholes]
+        read = [ended(policy.decode(found.tokens), found.finish, self.stops) for found in continuations]
+        texts = [text for text, _ in read]
         asked = [problem for problem in self.problems for _ in range(self.samples)]
         verdicts = grade_all(self.domain, list(zip(asked, texts, strict=True)), self.checker)
-        cut_off = np.array(
-            [
-                continuation.finish == "length" and text == whole
-                for continuation, text, whole in zip(continuations, texts, wholes, strict=True)
-            ]
-        )
+        cut_off = np.array([finish == "length" for _, finish in read])
         right = np.array([verdict.verdict == "right" for verdict in verdicts]) & ~cut_off
         right_P = right.reshape(len(self.problems), self.samples).sum(axis=1)
         return {

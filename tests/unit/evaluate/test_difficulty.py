@@ -99,6 +99,7 @@ def test_other_bands(split):
         ({"bands": {"a": 5}}, "'bands' must be"),
         ({"bands": {"a": [1, 2, 3]}}, "'bands' must be"),
         ({"bands": []}, "'bands' must be"),
+        ({"bands": {}}, "'bands' is empty"),
         ({"subset_size": 0}, "'subset_size' must be"),
         ({"size": 5}, "unknown key 'size'"),
         ({"seed": "x"}, "'seed' must be"),

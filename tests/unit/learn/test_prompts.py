@@ -13,7 +13,7 @@ from datpo.engines.hf import HFEngine
 from datpo.evaluate import sample
 from datpo.evaluate.verify import grade_all
 from datpo.learn.policy import load_policy
-from datpo.learn.prompts import cut_at_stop, prompt_text, prompt_tokens, prompts_of
+from datpo.learn.prompts import cut_at_stop, ended, prompt_text, prompt_tokens, prompts_of
 from datpo.learn.run import Run
 from datpo.learn.state import RunState
 from tests.unit.evaluate.test_sample import settings as sample_settings
@@ -121,6 +121,12 @@ def test_a_model_that_goes_on_with_its_own_question_is_cut():
     assert grade_all("math", [(Problem("a", "?", "12"), used)])[0].verdict == "right"
     assert cut_at_stop("no stop here", ["\n\nUser:"]) == "no stop here"
     assert cut_at_stop("", []) == ""
+
+
+def test_a_response_with_a_stop_string_ended_there():
+    assert ended("4.\n\nUser: And", "length", ["\n\nUser:"]) == ("4.", "stop")
+    assert ended("4. And then", "length", ["\n\nUser:"]) == ("4. And then", "length")
+    assert ended("4.", "stop", []) == ("4.", "stop")
 
 
 def test_only_the_response_is_searched_for_a_box():

@@ -23,12 +23,12 @@ class Spelled:
         return "".join(BOX[token] for token in tokens)
 
 
-def scored(p_right, samples=16, limit=8, window=12):
+def scored(p_right, samples=16, limit=8, window=12, stops=()):
     """Answers +2 with probability p_right, else +4."""
     problem = Problem("p", "Start at 1. Reach 3 with 1 of: +2 +4.", "+2")
     steps = np.zeros((5, 5))
     steps[2, 4], steps[1, 2], steps[3, 2], steps[0, 1], steps[0, 3], steps[4, 0] = 1, 1, 1, p_right, 1 - p_right, 1
-    validation = Validation([problem], [np.array([4])], samples, limit, [], "moves", "own")
+    validation = Validation([problem], [np.array([4])], samples, limit, stops, "moves", "own")
     policy = Spelled()
     policy.context_window = window
     engine = ScriptedEngine(steps, end=4)
@@ -47,6 +47,8 @@ def test_scores_by_hand():
 def test_a_response_cut_off_is_wrong():
     # three tokens close the box, the end token does not fit
     assert scored(1.0, limit=3)[0] == {"validation_avg": 0, "validation_pass": 0, "validation_truncated": 1}
+    # but one with a stop string would have ended there, here before the box is closed
+    assert scored(1.0, limit=3, stops=["}"])[0] == {**scored(1.0, limit=3)[0], "validation_truncated": 0}
     assert scored(1.0, window=4)[1].batches[0][0].max_new_tokens == 3  # a context window of 4 and a prompt of 1
 
 
