@@ -291,3 +291,14 @@ def test_end_tokens_are_left_out_on_request():
     assert [len(b.tokens) for b in without.tree.branches] == [3, 6, 1]
     assert without.tokens == 9
     assert credited(credit, grown, Progress(), None).tokens == 4 + 6 + 3
+
+
+def test_a_block_without_tokens_moves_no_other_token_s_parent():
+    """Left where a rollout was forked in front of its end token and end tokens are not trained."""
+    grown = tree(branch(None, 0, 0, tokens=[5, 6, 7, 8], finish="stop"), branch(0, 3, 0, tokens=[9, 8], finish="stop"))
+    cut = grown.without_end_tokens()
+    assert [len(block) for block in cut.blocks] == [3, 0, 1]
+    (pack,) = packs([Share(cut, np.ones(3), np.zeros(3))], 100)
+    first = len(cut.prompt)
+    assert pack.scored_S.tolist() == [first, first + 1, first + 2, first + 3]
+    assert pack.parent_S.tolist() == [first - 1, first, first + 1, first + 2]
